@@ -1,0 +1,145 @@
+"""Settings from the environment, read when used and never at import."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from jitblas.errors import CacheError, Error
+from jitblas.targets import TARGETS
+from jitblas.toolchain.base import FAST_MATH
+
+MODES = ("on", "load", "off")
+TWIN_BUILDS = {"fast": 1}
+"""Twin build -> value of JITBLAS_TWIN in kernels. Check (2) and trace (3) builds are foreseen, not built."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One environment variable: what it does and what it accepts."""
+
+    name: str
+    default: str
+    meaning: str
+
+
+SETTINGS = (
+    Setting("JITBLAS_TARGET", "", "target of handles made without target=: ascend950pr or host"),
+    Setting("JITBLAS_CACHE_DIR", "", "folder of the artifact store"),
+    Setting("JITBLAS_CACHE_PATH", "", "further read-only stores, separated by ':'"),
+    Setting("JITBLAS_MODE", "on", "on; load: never compile; off: neither read nor write the store"),
+    Setting("JITBLAS_CXX", "", "C++ compiler of the host target, the only one tried"),
+    Setting("JITBLAS_BISHENG", "", "compiler of the ascend950pr target, the only one tried"),
+    Setting("JITBLAS_MARCH", "native", "instruction set of host kernels, as -march= takes it"),
+    Setting("JITBLAS_EXTRA_FLAGS", "", "compiler flags added to every kernel; nothing that relaxes rounding"),
+    Setting("JITBLAS_THREADS", "", "threads that share a launch's blocks on the host; default: what affinity allows"),
+    Setting("JITBLAS_LOCK_TIMEOUT", "600", "seconds to wait for another process that compiles the same kernel"),
+    Setting("JITBLAS_TWIN", "fast", "build of the host implementation: fast"),
+    Setting("JITBLAS_VERBOSE", "", "1: a line on stderr for every kernel compiled"),
+)
+
+
+def mode() -> str:
+    value = os.environ.get("JITBLAS_MODE") or "on"
+    if value not in MODES:
+        raise Error(f"JITBLAS_MODE={value}: accepted are {', '.join(MODES)}")
+    return value
+
+
+def twin_build() -> str:
+    value = os.environ.get("JITBLAS_TWIN") or "fast"
+    if value not in TWIN_BUILDS:
+        raise Error(f"JITBLAS_TWIN={value}: accepted are {', '.join(TWIN_BUILDS)} (check and trace are not built yet)")
+    return value
+
+
+def forced_target() -> str | None:
+    value = os.environ.get("JITBLAS_TARGET") or None
+    if value is not None and value not in TARGETS:
+        raise Error(f"JITBLAS_TARGET={value}: accepted are {', '.join(TARGETS)}")
+    return value
+
+
+def extra_flags() -> tuple[str, ...]:
+    """JITBLAS_EXTRA_FLAGS as words; flags that change rounding are refused."""
+    flags = tuple(shlex.split(os.environ.get("JITBLAS_EXTRA_FLAGS", "")))
+    for flag in flags:
+        if flag in FAST_MATH:
+            raise Error(
+                f"JITBLAS_EXTRA_FLAGS contains {flag}, which changes rounding (some such flags do so for the whole "
+                f"process); remove it"
+            )
+    return flags
+
+
+def threads() -> int:
+    """JITBLAS_THREADS, or the processors that affinity and the control group's quota leave us."""
+    text = os.environ.get("JITBLAS_THREADS")
+    if text:
+        if not text.isdigit() or not 1 <= int(text) <= 4096:
+            raise Error(f"JITBLAS_THREADS={text}: a number from 1 to 4096 is accepted")
+        return int(text)
+    allowed = len(os.sched_getaffinity(0))
+    quota = _cgroup_quota()
+    return max(1, min(allowed, int(quota + 0.999)) if quota else allowed)
+
+
+def _cgroup_quota() -> float | None:
+    """Processors per second of time that the control group grants, None without a limit."""
+    try:
+        limit, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return None if limit == "max" else int(limit) / int(period)
+    except (OSError, ValueError):
+        pass
+    try:
+        limit = Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us").read_text()
+        period = Path("/sys/fs/cgroup/cpu/cpu.cfs_period_us").read_text()
+        return None if int(limit) <= 0 else int(limit) / int(period)
+    except (OSError, ValueError):
+        return None
+
+
+def lock_timeout() -> float:
+    text = os.environ.get("JITBLAS_LOCK_TIMEOUT") or "600"
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise Error(f"JITBLAS_LOCK_TIMEOUT={text}: seconds are accepted, 0 or more")
+    return seconds
+
+
+def verbose() -> bool:
+    return os.environ.get("JITBLAS_VERBOSE", "") not in ("", "0")
+
+
+def kernels_folder() -> Path:
+    """The kernel sources: inside an installed package, beside the package in a source checkout."""
+    package = Path(__file__).resolve().parent
+    for folder in (package / "kernels_src", package.parent / "kernels_src"):
+        if folder.is_dir():
+            return folder
+    raise Error(f"the kernel sources are missing: neither {package}/kernels_src nor its neighbour exists; reinstall")
+
+
+def cache_folder() -> Path:
+    """Where the store lives: JITBLAS_CACHE_DIR, the checkout's cache/, or the user's cache directory."""
+    named = os.environ.get("JITBLAS_CACHE_DIR")
+    if named:
+        return Path(named).absolute()
+    checkout = Path(__file__).resolve().parent.parent
+    if (checkout / "pyproject.toml").is_file() and (checkout / "kernels_src").is_dir():
+        return checkout / "cache"
+    from platformdirs import user_cache_path
+
+    try:
+        return user_cache_path("jitblas", appauthor=False)
+    except (OSError, RuntimeError, KeyError) as error:
+        raise CacheError(f"no cache directory can be found ({error}); set JITBLAS_CACHE_DIR") from None
+
+
+def read_only_folders() -> list[Path]:
+    return [Path(part).absolute() for part in os.environ.get("JITBLAS_CACHE_PATH", "").split(":") if part]

@@ -1,0 +1,190 @@
+"""Loaded kernels and running runtimes of this process."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import functools
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from jitblas import config
+from jitblas.errors import CacheError, CompileError
+from jitblas.jit import artifacts, keys
+from jitblas.jit.artifacts import Recipe
+from jitblas.jit.specialization import Specialization
+from jitblas.operators.base import tiling_struct
+from jitblas.runtime import Runtime
+from jitblas.targets import ASCEND950PR, HOST, TARGETS
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A loaded kernel.
+
+    `launch(blocks, stream, *addresses, tiling)` returns a status; `tiling` is an instance of `tiling`, the structure
+    of the specialisation's run-time numbers.
+    """
+
+    specialization: Specialization
+    key: str
+    launch: Callable[..., int]
+    tiling: type[ctypes.Structure]
+
+
+_kernels: dict[Specialization, Future[Kernel]] = {}
+_lock = threading.Lock()
+
+
+def load(specialization: Specialization) -> Kernel:
+    """The loaded kernel of a specialisation, compiled if need be. A hit in memory takes no lock and asks no file.
+
+    Threads that ask for one kernel share one compile; a compile error is remembered until :func:`reload`.
+    """
+    future = _kernels.get(specialization)
+    if future is None:
+        with _lock:
+            future = _kernels.get(specialization)
+            mine = future is None
+            if future is None:
+                future = _kernels[specialization] = Future()
+        if mine:
+            try:
+                future.set_result(_load(specialization))
+            except BaseException as error:
+                if not isinstance(error, CompileError) or error.returncode is None or error.returncode < 0:
+                    _kernels.pop(specialization, None)
+                future.set_exception(error)
+    return future.result()
+
+
+def _load(specialization: Specialization) -> Kernel:
+    path, key = artifacts.obtain(specialization.recipe)
+    kind = specialization.recipe.device_kind
+    if kind is not None:
+        from jitblas.runtime.device_object import check_device_object
+
+        check_device_object(str(path), kind)
+    library = _open(str(path), key)
+    runtime_for(specialization.target).bind(library)
+    baked = frozenset(name for name, _ in specialization.baked)
+    struct = tiling_struct(specialization.path.fields, baked)
+    launch = library.launch
+    launch.argtypes = [ctypes.c_uint32, ctypes.c_void_p, *[ctypes.c_void_p] * specialization.path.pointers, struct]
+    launch.restype = ctypes.c_int
+    return Kernel(specialization, key, launch, struct)
+
+
+def _open(path: str, key: str) -> ctypes.CDLL:
+    """dlopen a verified file; it must export the key that was asked for."""
+    try:
+        library = ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
+        library.jitblas_key.restype = ctypes.c_char_p
+        exported = library.jitblas_key()
+    except (OSError, AttributeError) as error:
+        raise CacheError(f"{path} cannot be loaded: {error}") from None
+    if exported is None or exported.decode(errors="replace") != key:
+        raise CacheError(f"{path} exports the key {exported!r} instead of {key}; delete its folder")
+    return library
+
+
+@functools.cache
+def _runtime(target: str) -> Runtime:
+    runtime: Runtime
+    if target == ASCEND950PR:
+        from jitblas.runtime.acl import AclRuntime
+
+        runtime = AclRuntime()
+    else:
+        from jitblas.runtime.host import HostRuntime
+
+        path, key = artifacts.obtain(host_runtime_recipe())
+        runtime = HostRuntime(_open(str(path), key), config.threads())
+    atexit.register(runtime.shutdown)
+    return runtime
+
+
+_runtime_lock = threading.Lock()
+
+
+def runtime_for(target: str) -> Runtime:
+    """The process's runtime of a target, started at the first question."""
+    with _runtime_lock:
+        return _runtime(target)
+
+
+def host_runtime_recipe() -> Recipe:
+    """The host runtime library: the one artifact with threads in it, shared by all kernels."""
+    twin = config.kernels_folder() / "twin"
+    what = keys.digest(
+        [
+            ("schema", str(keys.SCHEMA)),
+            ("operator", "host runtime"),
+            ("sources", keys.tree_digest((twin / "runtime", twin / "detail"))),
+            ("target", HOST),
+        ]
+    )
+    return Recipe(
+        title="the host runtime",
+        what=what,
+        target=HOST,
+        source=lambda: (twin / "runtime" / "runtime.cpp").read_text(encoding="utf-8"),
+        include=(str(twin / "runtime"),),
+        defines=(),
+        facts={"operator": "host runtime"},
+        problem="",
+    )
+
+
+def targets() -> dict[str, str]:
+    """Targets that can run here: name -> what was found."""
+    from jitblas.runtime import acl
+
+    usable, found = acl.availability()
+    return ({ASCEND950PR: found} if usable else {}) | {HOST: f"this CPU, {config.threads()} threads"}
+
+
+def default_target() -> str:
+    """JITBLAS_TARGET, else ascend950pr where a CANN toolkit and a 950 answer, else host."""
+    return config.forced_target() or _found_target()
+
+
+@functools.cache
+def _found_target() -> str:
+    if not os.environ.get("ASCEND_HOME_PATH"):
+        return HOST
+    from jitblas.runtime import acl
+
+    return ASCEND950PR if acl.availability()[0] else HOST
+
+
+def resolve_target(target: str) -> str:
+    if target not in TARGETS:
+        raise ValueError(f"target={target!r}: accepted are {', '.join(TARGETS)}")
+    return target
+
+
+def reload() -> None:
+    """Forget loaded kernels and what was read from files, so that edited sources take effect in this process.
+
+    Running launches, streams and plans keep the kernels they have.
+    """
+    with _lock:
+        _kernels.clear()
+    keys.tree_digest.cache_clear()
+    artifacts.find_toolchain.cache_clear()
+    for forget in _on_reload:
+        forget()
+
+
+_on_reload: list[Callable[[], Any]] = []
+"""Caches of the layers above that hold kernels."""
+
+
+def on_reload(forget: Callable[[], Any]) -> None:
+    _on_reload.append(forget)
+

@@ -1,0 +1,54 @@
+"""Keys: sha256 over labelled, length-delimited fields, in two halves.
+
+*What* is compiled: schema, operator, path, constants, kernel sources, target, twin build. *How*: toolchain, resolved
+flags, libraries, environment. No absolute paths, no times, no process ids, no order of a dict. Computing *what* never
+needs a compiler.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from jitblas.toolchain.base import Toolchain
+
+SCHEMA = 1
+
+_SOURCE_SUFFIXES = (".h", ".cpp", ".asc")
+
+
+def digest(fields: Iterable[tuple[str, str]]) -> str:
+    """sha256 of labelled fields; every label and value is preceded by its length, so none can run into the next."""
+    state = hashlib.sha256()
+    for label, value in fields:
+        for text in (label, value):
+            data = text.encode()
+            state.update(len(data).to_bytes(8, "little"))
+            state.update(data)
+    return state.hexdigest()
+
+
+@functools.cache
+def tree_digest(folders: tuple[Path, ...]) -> str:
+    """Digest of all C++ files below the folders: relative names and bytes. Kept until `jitblas.reload()`."""
+    fields = []
+    for folder in folders:
+        for path in sorted(folder.rglob("*")):
+            if path.suffix in _SOURCE_SUFFIXES:
+                name = f"{folder.name}/{path.relative_to(folder).as_posix()}"
+                fields.append((name, hashlib.sha256(path.read_bytes()).hexdigest()))
+    return digest(fields)
+
+
+def how(toolchain: Toolchain, extra_flags: tuple[str, ...]) -> str:
+    """The second half of a key."""
+    return digest(
+        [
+            ("toolchain", toolchain.name),
+            *((f"toolchain {label}", value) for label, value in toolchain.identity),
+            *((f"flag {index}", flag) for index, flag in enumerate(toolchain.flags)),
+            *((f"extra flag {index}", flag) for index, flag in enumerate(extra_flags)),
+        ]
+    )

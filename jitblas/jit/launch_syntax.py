@@ -1,0 +1,93 @@
+"""`kernel<<<blocks, dynamic, stream>>>(arguments)` for compilers that do not know it.
+
+The launch becomes a call that the twin defines: `::twin::Launch(kernel, "kernel", blocks, dynamic, stream)(arguments)`.
+The source is tokenised, so what stands in comments, strings and raw strings is left alone, and no line moves.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_TOKEN = re.compile(
+    r"""
+    (?P<skip> \s+ | //[^\n]* | /\*.*?\*/ )
+  | (?P<text> R"(?P<fence>[^()\\\s]{0,16})\(.*?\)(?P=fence)" | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*' )
+  | (?P<word> [A-Za-z_]\w* | \.?\d(?:[eEpP][+-]|'[0-9a-fA-F]|[\w.])* )
+  | (?P<mark> <<< | >>> | :: | . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+_OPENING = {")": "(", "]": "[", "}": "{"}
+
+
+class LaunchSyntaxError(ValueError):
+    """A launch that cannot be read; the text has the line."""
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+def rewrite_launches(source: str) -> str:
+    """The source with every launch turned into a call of the twin."""
+    tokens = [
+        _Token(match.lastgroup if match.lastgroup != "fence" else "text", match[0], match.start(), match.end())
+        for match in _TOKEN.finditer(source)
+    ]
+    tokens = [token for token in tokens if token.kind != "skip"]
+    pieces, done = [], 0
+    for at, token in enumerate(tokens):
+        if token.text != "<<<" or token.kind != "mark":
+            continue
+        name_start = tokens[_kernel_start(tokens, at, source)].start
+        close = _configuration_end(tokens, at, source)
+        name = source[name_start : token.start].strip()
+        configuration = source[token.end : tokens[close].start]
+        quoted = " ".join(name.split()).replace("\\", "\\\\").replace('"', '\\"')
+        pieces += [source[done:name_start], f'::twin::Launch({name}, "{quoted}", {configuration})']
+        done = tokens[close].end
+    return "".join([*pieces, source[done:]])
+
+
+def _kernel_start(tokens: list[_Token], at: int, source: str) -> int:
+    """Index of the first token of the kernel's name: `ns::kernel` or `kernel<T, 3>`, read backwards from `<<<`."""
+    index = at - 1
+    if index >= 0 and tokens[index].text in (">", ">>>"):
+        depth = 0
+        while index >= 0:
+            depth += {">": 1, ">>>": 3, "<": -1}.get(tokens[index].text, 0)
+            index -= 1
+            if depth == 0:
+                break
+    if index < 0 or tokens[index].kind != "word":
+        raise LaunchSyntaxError(f"line {_line(source, tokens[at])}: no kernel name stands before <<<")
+    while index >= 2 and tokens[index - 1].text == "::" and tokens[index - 2].kind == "word":
+        index -= 2
+    return index - 1 if index >= 1 and tokens[index - 1].text == "::" else index
+
+
+def _configuration_end(tokens: list[_Token], at: int, source: str) -> int:
+    """Index of the `>>>` that closes the launch's configuration."""
+    open_brackets: list[str] = []
+    for index in range(at + 1, len(tokens)):
+        text = tokens[index].text
+        if tokens[index].kind != "mark":
+            continue
+        if text in _OPENING.values():
+            open_brackets.append(text)
+        elif text in _OPENING:
+            if not open_brackets or open_brackets.pop() != _OPENING[text]:
+                break
+        elif text == ">>>" and not open_brackets:
+            return index
+    raise LaunchSyntaxError(f"line {_line(source, tokens[at])}: <<< without its >>>")
+
+
+def _line(source: str, token: _Token) -> int:
+    return source.count("\n", 0, token.start) + 1

@@ -1,0 +1,69 @@
+"""The source of a specialisation: tiling structure and constants first, then the operator's own kernel text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from jitblas.operators.base import TilingField, Variant
+from jitblas.problem import Value
+
+
+def render(
+    variant: Variant,
+    constants: Iterable[tuple[str, Value]],
+    baked: Iterable[tuple[str, Value]],
+    kernels: Path,
+) -> str:
+    """One self-describing source file; the same text for every target.
+
+    Parameters
+    ----------
+    constants : (name, value) of the class; `Element` is a type, the others are `constexpr`
+    baked : tiling fields that are constants of this kernel (exact specialisations)
+    kernels : folder of the kernel sources
+    """
+    body = (kernels / variant.source).read_text(encoding="utf-8")
+    return "\n".join(
+        [
+            "#include <stdint.h>",
+            "",
+            '#include "kernel_operator.h"',
+            "",
+            "// Run-time numbers of a launch; what is static is the same for every launch of this kernel.",
+            *print_tiling(variant.fields, dict(baked)),
+            "",
+            "namespace spec {",
+            *(_constant(name, value) for name, value in constants),
+            "}  // namespace spec",
+            "",
+            f'#line 1 "{variant.source}"',
+            body,
+        ]
+    )
+
+
+def print_tiling(fields: Iterable[TilingField], baked: dict[str, Value]) -> list[str]:
+    """The C++ structure of a tiling; its ctypes twin is :func:`jitblas.operators.base.tiling_struct`."""
+    lines = ["struct Tiling {"]
+    for field in fields:
+        if field.name in baked:
+            lines.append(f"    static constexpr {field.ctype} {field.name} = {_literal(baked[field.name])};")
+        else:
+            lines.append(f"    {field.ctype} {field.name};")
+    return [*lines, "};"]
+
+
+def _constant(name: str, value: Value) -> str:
+    if isinstance(value, str):
+        return f"using {name} = {value};"
+    kind = "bool" if isinstance(value, bool) else "uint32_t"
+    return f"constexpr {kind} {name} = {_literal(value)};"
+
+
+def _literal(value: Value) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and value > 2**31 - 1:
+        return f"{value}ull" if value > 2**63 - 1 else f"{value}ll"
+    return str(value)

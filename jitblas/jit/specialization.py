@@ -1,0 +1,171 @@
+"""Specialisations: a problem resolved to one kernel."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jitblas import config
+from jitblas.jit import keys
+from jitblas.jit.launch_syntax import rewrite_launches
+from jitblas.jit.render import render
+from jitblas.operators import OPERATORS
+from jitblas.operators.base import Variant
+from jitblas.problem import Problem, Value
+from jitblas.targets import HOST, PROFILES, Profile
+
+if TYPE_CHECKING:
+    from jitblas.jit.artifacts import Recipe
+
+
+@dataclass(frozen=True)
+class Specialization:
+    """One kernel to be: operator, variant, the constants compiled into it, and what it is compiled for.
+
+    Attributes
+    ----------
+    constants : class constants, then (exact only) the sizes that are baked in
+    baked : names of tiling fields that are constants of this kernel
+    profile : tiling profile whose numbers the constants come from
+    twin : build of the twin ("fast"); empty for the chip
+    problem : a problem it serves, for messages
+    """
+
+    op: str
+    path: Variant
+    constants: tuple[tuple[str, Value], ...]
+    baked: tuple[tuple[str, Value], ...]
+    target: str
+    profile: Profile
+    twin: str
+    problem: str = field(compare=False)
+
+    @property
+    def variant(self) -> str:
+        return self.path.name
+
+    @property
+    def exact(self) -> bool:
+        return bool(self.baked)
+
+    @functools.cached_property
+    def what(self) -> str:
+        """First half of the key."""
+        kernels = config.kernels_folder()
+        folders = [kernels / self.op, kernels / "common"] + ([kernels / "twin"] if self.target == HOST else [])
+        return keys.digest(
+            [
+                ("schema", str(keys.SCHEMA)),
+                ("operator", self.op),
+                ("variant", self.variant),
+                *((f"constant {name}", repr(value)) for name, value in self.constants),
+                *((f"baked {name}", repr(value)) for name, value in self.baked),
+                *((f"define {name}", value) for name, value in self.defines.items()),
+                ("sources", keys.tree_digest(tuple(folders))),
+                ("target", self.target),
+                ("profile", self.profile.name),
+                ("twin", self.twin),
+            ]
+        )
+
+    @property
+    def key(self) -> str:
+        """`what/how`: the folder of the artifact. Needs a compiler to be found."""
+        return str(self.recipe.key())
+
+    @property
+    def source(self) -> str:
+        """What is compiled: Ascend C; for the host with launches rewritten."""
+        text = render(self.path, self.constants, self.baked, config.kernels_folder())
+        return rewrite_launches(text) if self.target == HOST else text
+
+    @property
+    def command(self) -> list[str]:
+        """The argv that would compile it."""
+        return self.recipe.command()
+
+    @property
+    def defines(self) -> Mapping[str, str]:
+        """Macros of the build, apart from the key."""
+        if self.target != HOST:
+            return {}
+        return {"JITBLAS_TWIN": str(config.TWIN_BUILDS[self.twin]), "JITBLAS_UB_BYTES": str(self.profile.ub_bytes)}
+
+    @property
+    def recipe(self) -> Recipe:
+        from jitblas.jit.artifacts import Recipe
+
+        kernels = config.kernels_folder()
+        include = [str(kernels / "twin")] if self.target == HOST else []
+        facts = {
+            "operator": self.op,
+            "variant": self.variant,
+            "constants": dict(self.constants),
+            "baked": dict(self.baked),
+            "profile": self.profile.name,
+            "twin": self.twin,
+            "problem": self.problem,
+        }
+        return Recipe(
+            title=f"{self.op} {self.variant} ({', '.join(str(value) for _, value in self.constants)})",
+            what=self.what,
+            target=self.target,
+            source=lambda: self.source,
+            include=(*include, str(kernels)),
+            defines=tuple(self.defines.items()),
+            facts=facts,
+            problem=self.problem,
+            device_kind=None if self.target == HOST else self.path.kind,
+        )
+
+
+def specialize(
+    problem: Problem | str,
+    target: str | None = None,
+    exact: bool = False,
+    *,
+    profile: str | Profile | None = None,
+) -> Specialization:
+    """Resolve a problem to a specialisation; nothing is compiled.
+
+    Parameters
+    ----------
+    problem : a problem or its line, such as "axpy_ex:n=1e6,dtype=bf16"
+    target : "ascend950pr" or "host"; None: the default target
+    exact : bake every size into the kernel instead of serving the whole shape class
+    profile : tiling profile by name; None: the target's own
+    """
+    from jitblas.jit.kernels import default_target, resolve_target
+
+    if isinstance(problem, str):
+        problem = Problem.parse(problem)
+    target = default_target() if target is None else resolve_target(target)
+    chosen = resolve_profile(profile, target)
+    operator = OPERATORS[problem.op]
+    choice = operator.choose(problem, chosen)
+    sizes = frozenset(item.name for item in choice.variant.fields if item.size)
+    baked: tuple[tuple[str, Value], ...] = ()
+    if exact:
+        _, tiling = operator.tiling(problem, chosen)
+        baked = tuple((name, value) for name, value in tiling.items() if name in sizes)
+    return Specialization(
+        problem.op,
+        choice.variant,
+        choice.constants,
+        baked,
+        target,
+        chosen,
+        config.twin_build() if target == HOST else "",
+        str(problem),
+    )
+
+
+def resolve_profile(profile: str | Profile | None, target: str) -> Profile:
+    if isinstance(profile, Profile):
+        return profile
+    name = profile or target
+    if name not in PROFILES:
+        raise ValueError(f"profile={name!r}: accepted are {', '.join(PROFILES)}")
+    return PROFILES[name]

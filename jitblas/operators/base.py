@@ -1,0 +1,90 @@
+"""What an operator is: pure functions from a problem to a variant, its constants and its tiling. No I/O here."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from jitblas.problem import Parameter, Problem, Value
+from jitblas.targets import Profile
+
+FIELD_TYPES: Mapping[str, type[Any]] = {
+    "uint32_t": ctypes.c_uint32,
+    "int32_t": ctypes.c_int32,
+    "uint64_t": ctypes.c_uint64,
+    "int64_t": ctypes.c_int64,
+    "float": ctypes.c_float,
+}
+"""C types that a tiling may hold, and what ctypes calls them."""
+
+
+@dataclass(frozen=True)
+class TilingField:
+    """One number handed to a kernel at run time.
+
+    `size`: it follows from the problem's sizes alone, so that exact specialisations bake it into the kernel.
+    """
+
+    name: str
+    ctype: str
+    size: bool = False
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One kernel source of an operator: a path of the problem, with its own entry and tiling."""
+
+    op: str
+    name: str
+    source: str
+    """File in kernels_src/, relative."""
+    fields: tuple[TilingField, ...]
+    pointers: int
+    """How many addresses its launch takes, between the stream and the tiling."""
+    kind: str = "vector"
+    """Which cores it runs on: "vector", "cube" or "mixed"."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a problem resolves to: a variant and the constants that its class fixes."""
+
+    variant: Variant
+    constants: tuple[tuple[str, Value], ...]
+
+
+class Operator(Protocol):
+    """One operator: a module of functions, found through :data:`jitblas.operators.OPERATORS`."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    minimum_cann: str
+
+    def choose(self, problem: Problem, profile: Profile) -> Choice:
+        """The variant and class constants of a problem."""
+
+    def tiling(self, problem: Problem, profile: Profile) -> tuple[int, dict[str, int | float]]:
+        """(blocks, tiling values) of a launch."""
+
+
+_structs: dict[tuple[tuple[str, str], ...], type[ctypes.Structure]] = {}
+
+
+def tiling_struct(fields: tuple[TilingField, ...], baked: frozenset[str]) -> type[ctypes.Structure]:
+    """The ctypes structure of a tiling without its baked fields; the C++ header is printed from the same fields."""
+    members = tuple((field.name, field.ctype) for field in fields if field.name not in baked)
+    struct = _structs.get(members)
+    if struct is None:
+        struct = type("Tiling", (ctypes.Structure,), {"_fields_": [(name, FIELD_TYPES[c]) for name, c in members]})
+        struct = _structs.setdefault(members, struct)
+    return struct
+
+
+def ceil_div(numerator: int, denominator: int) -> int:
+    return -(-numerator // denominator)
+
+
+def round_up(number: int, unit: int) -> int:
+    return ceil_div(number, unit) * unit

@@ -1,0 +1,164 @@
+"""The problem line: one grammar for tests, benchmarks, manifests and the command line.
+
+    operator:FLAGS,name=value,...        axpy_ex:n=1e6,dtype=bf16
+
+Names, types, defaults and flags are each operator's own (:data:`jitblas.operators.OPERATORS`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jitblas.errors import ProblemSyntaxError
+
+Value = int | float | str
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One name of an operator's problem line.
+
+    Attributes
+    ----------
+    kind : "int", "float", or the tuple of accepted words
+    default : None when the name must be given
+    """
+
+    name: str
+    kind: str | tuple[str, ...]
+    default: Value | None = None
+    minimum: int | None = None
+
+    def parse(self, text: str) -> Value:
+        """The value that `text` means; ProblemSyntaxError says what is accepted."""
+        if isinstance(self.kind, tuple):
+            if text in self.kind:
+                return text
+            raise ProblemSyntaxError(f"{self.name}={text}: accepted are {', '.join(self.kind)}")
+        try:
+            number = float(text) if self.kind == "float" or not _INTEGER.fullmatch(text) else int(text)
+        except ValueError:
+            raise ProblemSyntaxError(f"{self.name}={text}: not a number") from None
+        if self.kind == "float":
+            return number
+        if number != number or number in (float("inf"), float("-inf")) or number != int(number):
+            raise ProblemSyntaxError(f"{self.name}={text}: a whole number is needed, such as 1000 or 1e3")
+        if self.minimum is not None and number < self.minimum:
+            raise ProblemSyntaxError(f"{self.name}={text}: at least {self.minimum} is needed")
+        return int(number)
+
+
+_INTEGER = re.compile(r"[+-]?\d+")
+_RANGE = re.compile(r"\{([^{}]*)\}")
+_STEP = re.compile(r"([^.{}]+)\.\.([^:{}]+):([*+])(.+)")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Sizes and types of one call: an operator and the values of all of its parameters, defaults included."""
+
+    op: str
+    values: tuple[tuple[str, Value], ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Problem:
+        """Read a problem line; unknown operators, names and values raise :class:`ProblemSyntaxError`.
+
+        >>> str(Problem.parse("axpy_ex:dtype=bf16,n=1e6"))
+        'axpy_ex:n=1000000,dtype=bf16'
+        """
+        from jitblas.operators import OPERATORS
+
+        op, _, rest = text.strip().partition(":")
+        operator = OPERATORS.get(op)
+        if operator is None:
+            raise ProblemSyntaxError(f"{text!r}: unknown operator {op!r}; known are {', '.join(OPERATORS)}")
+        parameters = {parameter.name: parameter for parameter in operator.parameters}
+        given: dict[str, Value] = {}
+        for item in filter(None, (item.strip() for item in rest.split(","))):
+            name, equals, value = (part.strip() for part in item.partition("="))
+            if not equals or name not in parameters:
+                raise ProblemSyntaxError(
+                    f"{text!r}: unknown {'name' if equals else 'flag'} {name!r}; "
+                    f"{op} takes {', '.join(f'{known}=' for known in parameters)}"
+                )
+            if name in given:
+                raise ProblemSyntaxError(f"{text!r}: {name} is given twice")
+            given[name] = parameters[name].parse(value)
+        return cls.make(op, given)
+
+    @classmethod
+    def make(cls, op: str, given: Mapping[str, Value]) -> Problem:
+        """A problem from values; missing ones take their defaults, a missing one without raises."""
+        from jitblas.operators import OPERATORS
+
+        values = []
+        for parameter in OPERATORS[op].parameters:
+            value = given.get(parameter.name, parameter.default)
+            if value is None:
+                raise ProblemSyntaxError(f"{op}: {parameter.name}= is missing")
+            values.append((parameter.name, value))
+        return cls(op, tuple(values))
+
+    def __getitem__(self, name: str) -> Any:
+        return dict(self.values)[name]
+
+    def __str__(self) -> str:
+        from jitblas.operators import OPERATORS
+
+        defaults = {parameter.name: parameter.default for parameter in OPERATORS[self.op].parameters}
+        shown = [
+            f"{name}={_number_text(value)}"
+            for name, value in self.values
+            if defaults[name] is None or _number_text(value) != _number_text(defaults[name])
+        ]
+        return f"{self.op}:{','.join(shown)}"
+
+
+def _number_text(value: Value | None) -> str:
+    """Floats in full precision; whole floats as people write them."""
+    if isinstance(value, float) and value == int(value) if isinstance(value, float) and abs(value) < 2**53 else False:
+        return str(int(value))  # type: ignore[arg-type]
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def expand(text: str) -> list[str]:
+    """Problem lines from one with ranges in braces, the first brace varying slowest.
+
+    `{1e3..1e5:*10}` multiplies, `{1..7:+2}` adds, `{1,2,8}` lists.
+
+    >>> expand("axpy_ex:n={1e3..1e5:*10},dtype={fp32,bf16}")[:3]
+    ['axpy_ex:n=1000,dtype=fp32', 'axpy_ex:n=1000,dtype=bf16', 'axpy_ex:n=10000,dtype=fp32']
+    """
+    pieces = _RANGE.split(text)
+    choices = [list(_choices(body, text)) for body in pieces[1::2]]
+    if "{" in "".join(pieces[::2]) or "}" in "".join(pieces[::2]):
+        raise ProblemSyntaxError(f"{text!r}: a brace without its partner")
+    lines = []
+    for chosen in itertools.product(*choices):
+        parts = [piece for pair in itertools.zip_longest(pieces[::2], chosen, fillvalue="") for piece in pair]
+        lines.append("".join(parts))
+    return lines
+
+
+def _choices(body: str, text: str) -> Iterator[str]:
+    step = _STEP.fullmatch(body)
+    if step is None:
+        if ".." in body or not body:
+            raise ProblemSyntaxError(f"{text!r}: a range is written {{1e3..1e7:*10}}, {{1..9:+2}} or {{1,2,8}}")
+        yield from body.split(",")
+        return
+    try:
+        first, last, by = float(step[1]), float(step[2]), float(step[4])
+    except ValueError:
+        raise ProblemSyntaxError(f"{text!r}: {body!r} is no range of numbers") from None
+    if (step[3] == "*" and (by <= 1 or first <= 0)) or (step[3] == "+" and by <= 0):
+        raise ProblemSyntaxError(f"{text!r}: {body!r} never reaches its end")
+    value = first
+    while value <= last * (1 + 1e-12):
+        yield _number_text(round(value, 9))
+        value = value * by if step[3] == "*" else value + by

@@ -1,0 +1,199 @@
+"""The artifact store: a writable folder, optional read-only tiers, entries that verify or do not count.
+
+A lock saves work, correctness never needs it: whatever goes wrong with one, the answer is to go on without.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from jitblas.store import folders
+from jitblas.store.entry import META, BadEntry, Entry, Key, folder_of, headers_changed, read_meta, verify
+
+__all__ = ["BadEntry", "Entry", "Key", "Store"]
+
+
+class Store:
+    """Artifacts by key.
+
+    Parameters
+    ----------
+    cache_folder : folder that the store's own 0700 folder is made in; None: a temporary store for this process
+    read_only : cache folders that are looked into after the writable one
+    """
+
+    def __init__(self, cache_folder: Path | None, read_only: list[Path]) -> None:
+        self.root = folders.writable_root(cache_folder) if cache_folder is not None else folders.temporary_root()
+        self.tiers = [root for folder in read_only if (root := folders.readable_root(folder)) is not None]
+        self._hits: Counter[str] = Counter()
+
+    @property
+    def memo_folder(self) -> str:
+        """Where what was learnt about compilers is kept."""
+        return str(self.root / "toolchains")
+
+    def find(self, key: Key) -> Entry | None:
+        """The verified entry of a key, from the writable store or a read-only tier.
+
+        A bad entry in the writable store is moved aside with one line on stderr; in a tier it is a miss.
+        """
+        for root in (self.root, *self.tiers):
+            try:
+                entry = verify(root, key)
+                if entry is None:
+                    continue
+                changed = headers_changed(entry.meta.get("headers", ()))
+                if changed is not None:
+                    raise BadEntry(f"the header {changed} is not the one it was compiled with")
+            except BadEntry as reason:
+                if root is self.root:
+                    self._quarantine(key, str(reason))
+                continue
+            if root is self.root:
+                self._hits[str(key)] += 1
+            return entry
+        return None
+
+    def candidates(self, what: str) -> list[tuple[Path, Key, dict[str, Any]]]:
+        """(root, key, meta) of every entry of *what*, whoever compiled it, newest first; files are not verified yet."""
+        found = []
+        for root in (self.root, *self.tiers):
+            try:
+                hows = sorted(os.listdir(root / what[:2] / what))
+            except OSError:
+                continue
+            for how in hows:
+                key = Key(what, how)
+                try:
+                    found.append((root, key, read_meta(folder_of(root, key), key)))
+                except BadEntry:
+                    continue
+        return sorted(found, key=lambda item: -float(item[2].get("built", 0)))
+
+    @contextmanager
+    def private_folder(self) -> Iterator[Path]:
+        """A folder on the store's file system to build in; it is gone afterwards unless it was published."""
+        folder = Path(tempfile.mkdtemp(prefix=f"build-{os.getpid()}-", dir=self.root))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def publish(self, key: Key, folder: Path) -> Entry:
+        """Move a complete private folder to its place by one rename.
+
+        Somebody was faster: their entry is used if it verifies, else it makes room for ours.
+        """
+        place = folder_of(self.root, key)
+        for attempt in (1, 2):
+            place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            try:
+                os.rename(folder, place)
+                break
+            except OSError:
+                try:
+                    entry = verify(self.root, key)
+                except BadEntry as reason:
+                    self._quarantine(key, str(reason))
+                    entry = None
+                if entry is not None:
+                    return entry
+                if attempt == 2:
+                    raise
+        entry = verify(self.root, key)
+        assert entry is not None, "a folder that was just renamed is there"
+        return entry
+
+    def _quarantine(self, key: Key, reason: str) -> None:
+        print(f"jitblas: entry {key} is not used and moved aside: {reason}", file=sys.stderr)
+        aside = self.root / "quarantine"
+        try:
+            aside.mkdir(mode=0o700, exist_ok=True)
+            os.rename(folder_of(self.root, key), Path(tempfile.mkdtemp(dir=aside)) / "entry")
+        except OSError:
+            shutil.rmtree(folder_of(self.root, key), ignore_errors=True)
+
+    @contextmanager
+    def lock(self, key: Key, timeout: float, waiting: Callable[[str], None]) -> Iterator[None]:
+        """Hold the key's lock while compiling. On a time-out, or any trouble with locks, go on without it.
+
+        `waiting` is called with the holder's pid after a second.
+        """
+        from filelock import FileLock, Timeout
+
+        path = self.root / "locks" / f"{key.what[:24]}-{key.how[:24]}"
+        held = None
+        try:
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            lock = FileLock(str(path))
+            try:
+                lock.acquire(timeout=min(1.0, timeout))
+                held = lock
+            except Timeout:
+                waiting(_read_pid(path))
+                lock.acquire(timeout=max(0.0, timeout - 1.0))
+                held = lock
+            path.with_suffix(".pid").write_text(str(os.getpid()))
+        except (OSError, NotImplementedError, Timeout):
+            pass  # a duplicate compile at worst
+        try:
+            yield
+        finally:
+            if held is not None:
+                held.release()
+
+    def record(self, entry: Entry) -> None:
+        """Enter a new entry into the index; whatever is wrong with the index is the index's problem."""
+        from sqlite3 import Error as SqliteError
+
+        from jitblas.store.index import Index
+
+        size = sum(facts["size"] for facts in entry.meta["files"].values())
+        try:
+            with Index(self.root) as index:
+                index.add(str(entry.key), {"bytes": size, "built": entry.meta["built"], "hits": 0})
+        except (OSError, ValueError, SqliteError):
+            pass
+
+    def leave_hits(self) -> None:
+        """At exit: hand this process's hit counts to the store."""
+        if self._hits and self.root.is_dir():
+            from jitblas.store.index import leave_hits
+
+            leave_hits(self.root, self._hits, time.time())
+            self._hits.clear()
+
+    def entries(self) -> Iterator[tuple[Key, dict[str, Any]]]:
+        """Every entry of the writable store with its meta.json (unreadable ones with an empty one)."""
+        for folder in sorted(self.root.glob(f"[0-9a-f][0-9a-f]/*/*/{META}")):
+            key = Key(folder.parent.parent.name, folder.parent.name)
+            try:
+                yield key, read_meta(folder.parent, key)
+            except BadEntry:
+                yield key, {}
+
+    def remove(self, key: Key) -> None:
+        shutil.rmtree(folder_of(self.root, key), ignore_errors=True)
+
+    def clear(self) -> int:
+        """Delete everything in the store; returns the number of entries that went."""
+        count = sum(1 for _ in self.entries())
+        for item in self.root.iterdir():
+            shutil.rmtree(item, ignore_errors=True) if item.is_dir() and not item.is_symlink() else item.unlink()
+        return count
+
+
+def _read_pid(path: Path) -> str:
+    try:
+        return path.with_suffix(".pid").read_text()[:12]
+    except OSError:
+        return "?"

@@ -1,0 +1,126 @@
+"""One artifact on disk: a folder with the shared object, its source and meta.json.
+
+    <root>/ab/<what>/<how>/{kernel.so, kernel.cpp, meta.json}
+
+An entry is complete or not there: it is built in a private folder and published by one rename. Everything that can be
+checked is checked before dlopen, which runs constructors and turns a truncated file into a signal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SCHEMA = 1
+OBJECT = "kernel.so"
+META = "meta.json"
+
+
+@dataclass(frozen=True)
+class Key:
+    """Names an artifact: *what* was compiled (operator, constants, sources, target) and *how* (compiler, flags)."""
+
+    what: str
+    how: str
+
+    def __str__(self) -> str:
+        return f"{self.what}/{self.how}"
+
+
+class BadEntry(Exception):
+    """An entry that must not be loaded; the text says why."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A verified entry."""
+
+    key: Key
+    folder: Path
+    meta: Mapping[str, Any]
+
+    @property
+    def shared_object(self) -> Path:
+        return self.folder / OBJECT
+
+
+def folder_of(root: Path, key: Key) -> Path:
+    return root / key.what[:2] / key.what / key.how
+
+
+def read_meta(folder: Path, key: Key) -> dict[str, Any]:
+    """meta.json of an entry; BadEntry unless it is one of ours and says the key that its path says."""
+    try:
+        meta = json.loads((folder / META).read_bytes())
+    except (OSError, ValueError) as error:
+        raise BadEntry(f"{META} cannot be read ({error})") from None
+    if not isinstance(meta, dict) or meta.get("schema") != SCHEMA:
+        raise BadEntry(f"{META} has another schema than {SCHEMA}")
+    if meta.get("what") != key.what or meta.get("how") != key.how:
+        raise BadEntry(f"{META} belongs to another key")
+    return meta
+
+
+def verify(root: Path, key: Key) -> Entry | None:
+    """The entry, its files checked byte for byte; None if there is none, BadEntry if it must not be loaded."""
+    folder = folder_of(root, key)
+    if not os.path.isdir(folder):
+        return None
+    meta = read_meta(folder, key)
+    files = meta.get("files")
+    if not isinstance(files, dict) or OBJECT not in files:
+        raise BadEntry(f"{META} lists no {OBJECT}")
+    for name, facts in files.items():
+        try:
+            data = (folder / os.path.basename(name)).read_bytes()
+        except OSError as error:
+            raise BadEntry(f"{name} cannot be read ({error.strerror})") from None
+        if [len(data), hashlib.sha256(data).hexdigest()] != [facts.get("size"), facts.get("sha256")]:
+            raise BadEntry(f"{name} is not the file that was published ({len(data)} bytes)")
+    return Entry(key, folder, meta)
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """Size and digest of a file, as meta.json keeps them."""
+    data = path.read_bytes()
+    return {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def headers_changed(headers: Iterable[Any]) -> str | None:
+    """The first outside header whose content is no longer what the entry was compiled from, or None.
+
+    `headers` are meta.json's [path, size, mtime in ns, sha256]; equal size and time spare the digest.
+    """
+    for path, size, mtime, digest in headers:
+        try:
+            found = os.stat(path)
+            if (found.st_size, found.st_mtime_ns) == (size, mtime):
+                continue
+            if hashlib.sha256(Path(path).read_bytes()).hexdigest() != digest:
+                return str(path)
+        except OSError:
+            return str(path)
+    return None
+
+
+def record_headers(paths: Iterable[str]) -> list[list[Any]]:
+    """What :func:`headers_changed` compares with."""
+    recorded: list[list[Any]] = []
+    for path in paths:
+        data = Path(path).read_bytes()
+        found = os.stat(path)
+        recorded.append([path, found.st_size, found.st_mtime_ns, hashlib.sha256(data).hexdigest()])
+    return recorded
+
+
+def write_meta(folder: Path, meta: Mapping[str, Any]) -> None:
+    """meta.json, last of an entry's files and on disk before the entry is published."""
+    with open(folder / META, "w", encoding="utf-8") as file:
+        json.dump(meta, file, indent=1, sort_keys=True)
+        file.flush()
+        os.fsync(file.fileno())

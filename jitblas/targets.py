@@ -1,0 +1,75 @@
+"""Numbers of the hardware: the only place they stand.
+
+A *target* is what a kernel is compiled for; a *tiling profile* is the set of numbers that tilings are computed from.
+They are apart because a host build can be tiled like the chip (that is how kernels are checked for the chip).
+Sources: the design's ASCEND notes for the 950PR (arch35, dav-3510); host numbers were tuned by `jitblas bench`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+HOST = "host"
+ASCEND950PR = "ascend950pr"
+TARGETS = (ASCEND950PR, HOST)
+
+ARCHITECTURE = 3510
+"""Architecture number of the 950 family, as `aclrtGetDeviceInfo` and `__NPU_ARCH__` give it."""
+
+ELF_MACHINE = 0x1029
+"""e_machine of Ascend device objects."""
+
+ELF_FLAGS = {"vector": 0x990000, "cube": 0x9A0000}
+"""e_flags of device objects for the 950: vector-only kernels, and cube or mixed ones."""
+
+VECTOR_REGISTER_BYTES = 256
+UB_ALIGNMENT = 32
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What a tiling is computed from.
+
+    Attributes
+    ----------
+    vector_cores : most blocks a vector kernel is launched with
+    ub_bytes : unified buffer that a SIMD kernel may fill, in bytes
+    tile_bytes : preferred size of one streaming buffer, in bytes (0: as large as fits)
+    min_elements_per_core : a block below this many elements is not worth its start
+    simt_max_threads : most SIMT threads of one block
+    simt_warp : SIMT threads are started in units of this many
+    """
+
+    name: str
+    vector_cores: int
+    ub_bytes: int
+    tile_bytes: int
+    min_elements_per_core: int
+    simt_max_threads: int
+    simt_warp: int
+
+
+PROFILES = {
+    # 248 of 256 KiB of UB are usable by default; 56 vector cores on the 957x bin, the runtime is asked for the real
+    # number. 1024 SIMT threads leave 32 registers each.
+    ASCEND950PR: Profile(
+        ASCEND950PR,
+        vector_cores=56,
+        ub_bytes=248 * 1024,
+        tile_bytes=0,
+        min_elements_per_core=1024,
+        simt_max_threads=1024,
+        simt_warp=32,
+    ),
+    # A block must outweigh the handing out of it (tens of nanoseconds, microseconds if a thread has to wake), and one
+    # SIMT thread per block walks memory in order, which is what caches and prefetchers want.
+    HOST: Profile(
+        HOST,
+        vector_cores=64,
+        ub_bytes=248 * 1024,
+        tile_bytes=16 * 1024,
+        min_elements_per_core=16 * 1024,
+        simt_max_threads=1,
+        simt_warp=1,
+    ),
+}

@@ -1,0 +1,129 @@
+"""What every compiler offers: candidates to try, a probe, and an argv that turns one source file into one .so.
+
+Commands are argv lists, never shell lines. They run with LC_ALL=C, in an empty private directory and in a process group
+of their own, so that a timeout ends the whole family.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+COMPILER_ENVIRONMENT = (
+    "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH",
+    "GCC_TOOLCHAIN", "SOURCE_DATE_EPOCH", "CCC_OVERRIDE_OPTIONS", "SDKROOT",
+)  # fmt: skip
+"""Variables that compilers read; their values are part of a toolchain's identity."""
+
+COMPILE_TIMEOUT = 600.0
+"""Seconds. Generous: the first run of zig builds its own C library for most of a minute."""
+
+FAST_MATH = ("-ffast-math", "-Ofast", "-funsafe-math-optimizations", "-ffinite-math-only",
+             "-fassociative-math", "-freciprocal-math", "-ffp-contract=fast", "-ffp-model=fast", "-mdaz-ftz",
+             "-fp-model=fast")  # fmt: skip
+"""Flags that change rounding, some for the whole process that loads the result; refused in JITBLAS_EXTRA_FLAGS."""
+
+
+class Unusable(Exception):
+    """A candidate compiler does not count; the text says why."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A process that ended: exit status (None if it was stopped for taking too long) and its output."""
+
+    returncode: int | None
+    output: str
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """A compiler that passed its probe.
+
+    Attributes
+    ----------
+    name : "gcc", "clang", "zig" or "bisheng"
+    target : what it compiles for
+    driver : argv prefix
+    version : first line of its version text
+    flags : compile and link flags, as given on the command line
+    identity : labelled facts that make two toolchains different: digests, versions, what -march=native means here
+    depends : files whose change invalidates the probe
+    suffix : of the source file
+    """
+
+    name: str
+    target: str
+    driver: tuple[str, ...]
+    version: str
+    flags: tuple[str, ...]
+    identity: tuple[tuple[str, str], ...]
+    depends: tuple[str, ...]
+    suffix: str = ".cpp"
+    environment: tuple[tuple[str, str], ...] = ()
+
+    def command(
+        self, source: str, output: str, *, include: Sequence[str], define: Mapping[str, str], extra: Sequence[str] = ()
+    ) -> list[str]:
+        """The argv that compiles `source` into the shared object `output`."""
+        defines = [f"-D{name}={value}" for name, value in define.items()]
+        includes = [f"-I{path}" for path in include]
+        return [*self.driver, *self.flags, *defines, *includes, *extra, source, "-o", output]
+
+
+class Compiler(Protocol):
+    """One kind of compiler: where to look for it and how to find out whether it counts."""
+
+    name: str
+    target: str
+    remedy: str
+
+    def candidates(self) -> Iterable[tuple[str, ...]]:
+        """Argv prefixes to try, best first; the first word is an absolute path of an existing file."""
+
+    def probe(self, driver: tuple[str, ...], workdir: str) -> Toolchain:
+        """Find out everything about a candidate; raises :class:`Unusable`. Starts processes."""
+
+
+def digest_file(path: str) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _digest(file.read())
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def child_environment(extra: Iterable[tuple[str, str]] = ()) -> dict[str, str]:
+    return {**os.environ, "LC_ALL": "C", **dict(extra)}
+
+
+def run(
+    argv: Sequence[str], *, cwd: str, timeout: float = COMPILE_TIMEOUT, environment: Iterable[tuple[str, str]] = ()
+) -> Finished:
+    """Run a compiler; output is stdout and stderr together. OSError if it cannot be started."""
+    process = subprocess.Popen(
+        argv,
+        cwd=cwd,
+        env=child_environment(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, _ = process.communicate()
+        return Finished(None, output.decode(errors="replace"))
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
+    return Finished(process.returncode, output.decode(errors="replace"))

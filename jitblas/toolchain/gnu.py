@@ -1,0 +1,144 @@
+"""g++ and clang++ for the host target."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shlex
+import shutil
+from collections.abc import Iterable
+
+from jitblas.targets import HOST
+from jitblas.toolchain.base import COMPILER_ENVIRONMENT, Finished, Toolchain, Unusable, digest_file, run
+
+MINIMUM_VERSION = {"gcc": 9, "clang": 12}
+"""First versions whose C++17 and GNU vector extensions (__builtin_convertvector) the twin can use."""
+
+PROBE = """\
+typedef unsigned short Shorts __attribute__((vector_size(16)));
+typedef unsigned int Words __attribute__((vector_size(32)));
+template <auto function> static int Call() { return function(); }
+static int One() { return 1; }
+static thread_local int last = 0;
+extern "C" int probe(const Shorts* in, Words* out) {
+    if constexpr (sizeof(Words) == 32) { *out = __builtin_convertvector(*in, Words); }
+    return last += Call<One>();
+}
+"""
+
+HOST_FLAGS = (
+    "-std=c++17", "-O2", "-ffp-contract=off", "-fno-exceptions", "-fno-rtti", "-fno-math-errno",
+    "-fno-trapping-math", "-fvisibility=hidden", "-Wall", "-Wno-unused-function", "-Wno-unknown-pragmas",
+    "-Wno-psabi", "-shared", "-fPIC", "-pthread",
+)  # fmt: skip
+"""Flags of every host build. -ffp-contract=off: the twin says itself where the chip fuses."""
+
+
+class Gnu:
+    """g++, clang++ or whatever JITBLAS_CXX or CXX name, if a probe compiles."""
+
+    name = "gnu"
+    target = HOST
+    remedy = "install one (Debian: apt install g++) or the embedded one: pip install 'jitblas[compiler]'"
+
+    def candidates(self) -> Iterable[tuple[str, ...]]:
+        named = os.environ.get("JITBLAS_CXX")
+        if named:
+            yield from resolved(named)
+            return
+        for command in (os.environ.get("CXX", ""), "g++", "clang++", "c++"):
+            yield from resolved(command)
+
+    def probe(self, driver: tuple[str, ...], workdir: str) -> Toolchain:
+        return probe_gnu(driver, workdir, march=os.environ.get("JITBLAS_MARCH") or "native")
+
+
+def resolved(command: str) -> Iterable[tuple[str, ...]]:
+    """The argv of a command text, its program found on PATH; nothing if there is no such program."""
+    words = shlex.split(command)
+    program = shutil.which(words[0]) if words else None
+    if program is not None:
+        yield (os.path.abspath(program), *words[1:])
+
+
+def probe_gnu(driver: tuple[str, ...], workdir: str, march: str, name: str | None = None) -> Toolchain:
+    """Identify a driver with g++'s command line and compile the probe with the flags that kernels will get."""
+    version = _ask([*driver, "--version"], workdir)
+    first = version.splitlines()[0] if version else ""
+    kind = name or ("clang" if "clang" in version else "gcc")
+    macros = _ask([*driver, "-dM", "-E", "-x", "c++", os.devnull], workdir)
+    major = _major(macros, "__clang_major__" if kind != "gcc" else "__GNUC__")
+    minimum = MINIMUM_VERSION["gcc" if kind == "gcc" else "clang"]
+    if major < minimum:
+        raise Unusable(f"{first or driver[0]}: version {major}, at least {minimum} is needed")
+    flags = [*HOST_FLAGS, *_march_flags(march)]
+    if kind == "gcc":
+        flags += ["-fno-gnu-unique", "-Wno-ignored-attributes"]
+    source, output = os.path.join(workdir, "probe.cpp"), os.path.join(workdir, "probe.so")
+    with open(source, "w") as file:
+        file.write(PROBE)
+    compiled = run([*driver, *flags, source, "-o", output], cwd=workdir)
+    if compiled.returncode != 0:
+        raise Unusable(f"a C++17 probe does not compile: {_first_error(compiled)}")
+    # What the driver runs, and what -march=native means on this machine: the command lines it would use.
+    expansion = run([*driver, *flags, "-###", source, "-o", output], cwd=workdir).output
+    enabled = _ask([*driver, *flags, "-dM", "-E", "-x", "c++", os.devnull], workdir)
+    programs = _programs(driver, expansion)
+    identity = [
+        ("version", version),
+        ("programs", ",".join(f"{os.path.basename(path)}={digest_file(path)}" for path in programs)),
+        ("expansion", _without_paths(expansion, workdir)),
+        ("instructions", " ".join(sorted(re.findall(r"^#define __([A-Z]\w*?)(?:__)? 1$", enabled, re.MULTILINE)))),
+        ("libc", " ".join(platform.libc_ver())),
+    ]
+    identity += [(f"environment {key}", os.environ[key]) for key in COMPILER_ENVIRONMENT if key in os.environ]
+    return Toolchain(kind, HOST, driver, first, tuple(flags), tuple(identity), programs)
+
+
+def _march_flags(march: str) -> list[str]:
+    return ["-mcpu=native"] if march == "native" and platform.machine() == "aarch64" else [f"-march={march}"]
+
+
+def _ask(argv: list[str], workdir: str) -> str:
+    try:
+        finished = run(argv, cwd=workdir, timeout=120)
+    except OSError as error:
+        raise Unusable(f"cannot be started: {error}") from None
+    if finished.returncode != 0:
+        raise Unusable(f"{shlex.join(argv[-2:])} fails: {_first_error(finished)}")
+    return finished.output
+
+
+def _major(macros: str, name: str) -> int:
+    found = re.search(rf"^#define {name} (\d+)", macros, re.MULTILINE)
+    if found is None:
+        raise Unusable(f"does not define {name}: neither g++ nor clang++")
+    return int(found.group(1))
+
+
+def _first_error(finished: Finished) -> str:
+    if finished.returncode is None:
+        return "timed out"
+    lines = [line for line in finished.output.splitlines() if line.strip()]
+    return next((line for line in lines if "error" in line), lines[0] if lines else "no output").strip()[:300]
+
+
+def _programs(driver: tuple[str, ...], expansion: str) -> tuple[str, ...]:
+    """Files that take part in a compile: the driver's words that are files and the programs it starts."""
+    started = [shlex.split(line)[:1] for line in expansion.splitlines() if line.startswith(" ")]
+    names = [word for word in driver if os.path.isabs(word)] + [words[0] for words in started if words]
+    found = [path for name in names if (path := shutil.which(name)) is not None]
+    if driver[0] in found and os.path.realpath(driver[0]) not in found:
+        found.append(os.path.realpath(driver[0]))
+    return tuple(dict.fromkeys(os.path.abspath(path) for path in found))
+
+
+def _without_paths(expansion: str, workdir: str) -> str:
+    """The flags of a driver's sub-commands, without temporary names and places, which differ from run to run."""
+    words: list[str] = []
+    for line in expansion.splitlines():
+        if line.startswith(" "):
+            with_paths = shlex.split(line)
+            words += [word for word in with_paths if "/" not in word and workdir not in word and "probe" not in word]
+    return " ".join(words)

@@ -1,0 +1,42 @@
+"""The `ziglang` wheel: a C++ compiler for machines that have none."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from collections.abc import Iterable
+
+from jitblas.targets import HOST
+from jitblas.toolchain.base import Toolchain
+from jitblas.toolchain.gnu import probe_gnu
+
+
+class Zig:
+    """`zig c++` from the wheel next to us, with its caches inside ours."""
+
+    name = "zig"
+    target = HOST
+    remedy = "pip install 'jitblas[compiler]'"
+
+    def candidates(self) -> Iterable[tuple[str, ...]]:
+        spec = importlib.util.find_spec("ziglang")
+        for folder in (spec.submodule_search_locations or []) if spec is not None else []:
+            program = os.path.join(folder, "zig")
+            if os.path.exists(program):
+                yield (program, "c++")
+
+    def probe(self, driver: tuple[str, ...], workdir: str) -> Toolchain:
+        # -nostdlib++: kernels and runtime need no C++ library, and building zig's takes a minute at its first use.
+        march = (os.environ.get("JITBLAS_MARCH") or "native").replace("-", "_")
+        base = probe_gnu((*driver, "-nostdlib++"), workdir, march, name=self.name)
+        version = re.search(r"clang version \S+", dict(base.identity)["version"])
+        return Toolchain(
+            self.name,
+            HOST,
+            base.driver,
+            f"zig c++ ({version.group(0) if version else base.version})",
+            base.flags,
+            base.identity,
+            base.depends,
+        )

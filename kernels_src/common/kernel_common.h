@@ -1,0 +1,26 @@
+// What every kernel of this project includes after the vendor's headers: the few declarations that the twin needs and
+// the chip does not. On the chip each of them is empty.
+#pragma once
+
+#ifndef JITBLAS_TWIN
+
+// Declares that what a queue's tensors receive from global memory is only read (STREAMING_INPUT), or is changed in
+// place and copied back to the very range it came from (IN_PLACE). The twin then lets the tensor point at global memory
+// instead of copying it; docs/twin.md has the rules, and the check build enforces them.
+#define JITBLAS_STREAMING_INPUT(queue) static_cast<void>(queue)
+#define JITBLAS_IN_PLACE(queue) static_cast<void>(queue)
+
+// What a launch function returns: zero, or the twin's status of the launch just made. On the chip launch errors surface
+// at the stream's next synchronisation.
+#define JITBLAS_LAUNCH_STATUS() 0
+
+#endif
+
+// Functions that the launcher finds by name.
+#define JITBLAS_EXPORT extern "C" __attribute__((visibility("default")))
+
+// The key of the artifact this file becomes. The launcher compares it with the key it asked for, the last of its checks
+// that a file holds what its path says.
+JITBLAS_EXPORT const char* jitblas_key() {
+    return JITBLAS_KEY;
+}

@@ -1,0 +1,162 @@
+// What surrounds a kernel: qualifiers, the running block, failing, and turning a <<<...>>> launch into a call of the
+// host runtime.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "abi.h"
+
+#define __global__
+#define __aicore__
+#define __gm__
+#define __ubuf__
+#define GM_ADDR uint8_t*
+
+// Vector functions must melt into their caller: registers then stay registers.
+#define JITBLAS_INLINE inline __attribute__((always_inline))
+#define __simd_vf__ static __attribute__((always_inline))
+#define __simd_callee__ static __attribute__((always_inline))
+#define __simt_vf__ static __attribute__((always_inline))
+#define __simt_callee__ static __attribute__((always_inline))
+#define LAUNCH_BOUND(threads)
+#define KERNEL_TASK_TYPE_DEFAULT(type) static_cast<void>(::AscendC::type)
+
+namespace twin {
+
+// Set when the library is loaded; a launch cannot happen before.
+static const JitblasRuntime* runtime = nullptr;
+static thread_local const JitblasBlock* block = nullptr;
+static thread_local int launch_status = 0;
+
+[[noreturn]] inline void Fail(const char* message) {
+    runtime->fail(message);
+}
+
+// Builds a message in place; kernels have no printf on the host, and need none to name a buffer and two numbers.
+class Message {
+public:
+    Message& operator<<(const char* text) {
+        while (*text != 0 && size_ + 1 < sizeof(text_)) {
+            text_[size_++] = *text++;
+        }
+        text_[size_] = 0;
+        return *this;
+    }
+
+    Message& operator<<(uint64_t number) {
+        char digits[24];
+        int at = sizeof(digits) - 1;
+        digits[at] = 0;
+        do {
+            digits[--at] = static_cast<char>('0' + number % 10);
+            number /= 10;
+        } while (number != 0);
+        return *this << digits + at;
+    }
+
+    const char* Text() const { return text_; }
+
+private:
+    char text_[480] = {};
+    size_t size_ = 0;
+};
+
+template <int... I>
+struct Indices {};
+
+#if defined(__clang__)
+template <typename T, T... I>
+struct IndicesOf {
+    using Type = Indices<I...>;
+};
+template <int N>
+using MakeIndices = typename __make_integer_seq<IndicesOf, int, N>::Type;
+#else
+template <int N>
+using MakeIndices = Indices<__integer_pack(N)...>;
+#endif
+
+template <int I, typename T>
+struct Field {
+    T value;
+};
+
+template <typename Seq, typename... P>
+struct PackedArguments;
+
+// A launch's arguments, copied when it is made and unpacked once per block.
+template <int... I, typename... P>
+struct PackedArguments<Indices<I...>, P...> : Field<I, P>... {
+    explicit PackedArguments(P... values) : Field<I, P>{values}... {}
+
+    void Call(void (*kernel)(P...)) const { kernel(static_cast<const Field<I, P>*>(this)->value...); }
+};
+
+template <typename... P>
+struct Kernel {
+    using Packed = PackedArguments<MakeIndices<sizeof...(P)>, P...>;
+
+    struct Bundle {
+        void (*kernel)(P...);
+        Packed arguments;
+    };
+
+    static void Run(const void* bundle, const JitblasBlock* current) {
+        block = current;
+        const Bundle* b = static_cast<const Bundle*>(bundle);
+        b->arguments.Call(b->kernel);
+    }
+};
+
+// What `kernel<<<blocks, dynamic, stream>>>(arguments)` is rewritten to: Launch(kernel, "kernel", blocks, dynamic,
+// stream)(arguments).
+template <typename... P>
+class Launcher {
+public:
+    Launcher(void (*kernel)(P...), const char* name, uint32_t blocks, void* stream)
+        : kernel_(kernel), name_(name), blocks_(blocks), stream_(stream) {}
+
+    void operator()(P... arguments) const {
+        using Bundle = typename Kernel<P...>::Bundle;
+        static_assert(sizeof(Bundle) <= JITBLAS_MAX_ARGUMENT_BYTES, "the kernel's arguments exceed 512 bytes");
+        const Bundle bundle{kernel_, typename Kernel<P...>::Packed(arguments...)};
+        const JitblasLaunch launch{Kernel<P...>::Run, &bundle, sizeof(Bundle), blocks_, JITBLAS_UB_BYTES, name_};
+        launch_status = runtime->launch(reinterpret_cast<uintptr_t>(stream_), &launch);
+    }
+
+private:
+    void (*kernel_)(P...);
+    const char* name_;
+    uint32_t blocks_;
+    void* stream_;
+};
+
+template <typename Dynamic, typename... P>
+inline Launcher<P...> Launch(void (*kernel)(P...), const char* name, uint32_t blocks, Dynamic, void* stream) {
+    return Launcher<P...>(kernel, name, blocks, stream);
+}
+
+}  // namespace twin
+
+#define JITBLAS_LAUNCH_STATUS() (::twin::launch_status)
+
+extern "C" __attribute__((visibility("default"))) inline __attribute__((used)) uint32_t
+jitblas_bind(const JitblasRuntime* runtime) {
+    ::twin::runtime = runtime;
+    return JITBLAS_ABI_VERSION;
+}
+
+namespace AscendC {
+
+enum KernelMetaType { KERNEL_TYPE_AIV_ONLY, KERNEL_TYPE_AIC_ONLY, KERNEL_TYPE_MIX_AIC_1_2 };
+
+JITBLAS_INLINE int64_t GetBlockIdx() {
+    return ::twin::block->index;
+}
+
+JITBLAS_INLINE int64_t GetBlockNum() {
+    return ::twin::block->count;
+}
+
+}  // namespace AscendC

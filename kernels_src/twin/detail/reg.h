@@ -1,0 +1,272 @@
+// The Reg API: 256-byte vector registers, predicate masks and the operations of vector functions.
+#pragma once
+
+#include "pipe.h"
+#include "vector.h"
+
+#define JITBLAS_UNROLL _Pragma("GCC unroll 16")
+
+namespace AscendC {
+
+constexpr uint32_t VECTOR_REG_WIDTH = 256;
+
+enum class RoundMode : uint8_t {
+    CAST_NONE, CAST_RINT, CAST_FLOOR, CAST_CEIL, CAST_ROUND, CAST_TRUNC, CAST_ODD, CAST_HYBRID, UNKNOWN = 0xff
+};
+
+namespace Reg {
+
+enum class RegLayout { UNKNOWN = -1, ZERO, ONE, TWO, THREE };
+enum class SatMode { UNKNOWN = -1, NO_SAT, SAT };
+enum class MaskMergeMode { UNKNOWN = -1, MERGING, ZEROING };
+enum class MaskPattern { ALL, VL1, VL2, VL3, VL4, VL8, VL16, VL32, VL64, VL128, M3, M4, H, Q, ALLF };
+enum class LoadDist { DIST_NORM, DIST_UNPACK_B16 };
+enum class StoreDist { DIST_NORM, DIST_PACK_B32 };
+
+struct CastTrait {
+    RegLayout layoutMode = RegLayout::UNKNOWN;
+    SatMode satMode = SatMode::UNKNOWN;
+    MaskMergeMode mrgMode = MaskMergeMode::UNKNOWN;
+    RoundMode roundMode = RoundMode::UNKNOWN;
+};
+
+// A predicate, spread over the bytes it selects: all ones or all zeros. `all` repeats what they say because the compiler
+// can follow it: behind a mask made by CreateMask<T, ALL> no masking is left in the loop.
+struct MaskReg {
+    bool all;
+    ::twin::Words select[::twin::kChunks];
+};
+
+}  // namespace Reg
+}  // namespace AscendC
+
+namespace twin {
+
+JITBLAS_INLINE Words ZeroUnselected(Words value, const AscendC::Reg::MaskReg& mask, int chunk) {
+    return mask.all ? value : value & mask.select[chunk];
+}
+
+// Writes the words or shorts whose word of `select` is set, and no other byte: behind a bound tensor the neighbours may
+// be another block's.
+template <typename Element>
+__attribute__((noinline, cold)) inline void StoreSelected(Element* to, const Element* from, const Words* select) {
+    const uint32_t* selected = reinterpret_cast<const uint32_t*>(select);
+    for (int i = 0; i < kRegisterBytes / 4; ++i) {
+        if (selected[i] != 0) {
+            to[i] = from[i];
+        }
+    }
+}
+
+template <typename T, typename U>
+constexpr bool kSame = false;
+template <typename T>
+constexpr bool kSame<T, T> = true;
+
+template <typename T>
+constexpr bool kIsHalf = kSame<T, half> || kSame<T, bfloat16_t>;
+
+template <typename T>
+JITBLAS_INLINE Floats FloatsFrom(Shorts bits) {
+    if constexpr (kSame<T, half>) {
+        return FloatsFromHalf(bits);
+    } else {
+        return FloatsFromBf16(bits);
+    }
+}
+
+template <typename T>
+JITBLAS_INLINE Shorts ShortsFrom(Floats value) {
+    if constexpr (kSame<T, half>) {
+        return HalfFromFloats(value);
+    } else {
+        return Bf16FromFloats(value);
+    }
+}
+
+}  // namespace twin
+
+namespace AscendC {
+namespace Reg {
+
+struct DefaultType {};
+
+// A register of 64 floats. Arithmetic here is on FP32; 16-bit types are cast first.
+template <typename T>
+struct RegTensor;
+
+template <>
+struct RegTensor<float> {
+    ::twin::Floats chunk[::twin::kChunks];
+};
+
+// A register of 16-bit elements, always in the spread form of DIST_UNPACK_B16 and RegLayout::ZERO: element i in the low
+// half of word i, high halves zero. Only the low halves are kept, so neither unpacking nor packing costs anything.
+template <>
+struct RegTensor<half> {
+    ::twin::Shorts low[::twin::kChunks];
+};
+
+template <>
+struct RegTensor<bfloat16_t> {
+    ::twin::Shorts low[::twin::kChunks];
+};
+
+template <typename T, MaskPattern pattern = MaskPattern::ALL>
+JITBLAS_INLINE MaskReg CreateMask() {
+    static_assert(pattern == MaskPattern::ALL, "the twin knows MaskPattern::ALL; use UpdateMask for a count");
+    MaskReg mask;
+    mask.all = true;
+    JITBLAS_UNROLL
+    for (int i = 0; i < ::twin::kChunks; ++i) {
+        mask.select[i] = ~::twin::Words{};
+    }
+    return mask;
+}
+
+// Selects the first `count` elements of type T and takes a register's worth off `count`.
+template <typename T>
+JITBLAS_INLINE MaskReg UpdateMask(uint32_t& count) {
+    static_assert(sizeof(T) == 4, "the twin masks 32-bit elements");
+    constexpr uint32_t lanes = VECTOR_REG_WIDTH / sizeof(T);
+    MaskReg mask;
+    mask.all = count >= lanes;
+    JITBLAS_UNROLL
+    for (int i = 0; i < ::twin::kChunks; ++i) {
+        mask.select[i] = reinterpret_cast<::twin::Words>(::twin::LaneNumbers() + i * ::twin::kWords < count);
+    }
+    count -= mask.all ? lanes : count;
+    return mask;
+}
+
+template <typename T = DefaultType, LoadDist dist = LoadDist::DIST_NORM, typename R, typename A>
+JITBLAS_INLINE void LoadAlign(R& destination, A* address) {
+    if constexpr (::twin::kIsHalf<A>) {
+        static_assert(dist == LoadDist::DIST_UNPACK_B16, "the twin loads 16-bit elements with DIST_UNPACK_B16");
+        JITBLAS_UNROLL
+        for (int i = 0; i < ::twin::kChunks; ++i) {
+            destination.low[i] = ::twin::LoadShorts(address + i * ::twin::kWords);
+        }
+    } else {
+        static_assert(::twin::kSame<A, float> && dist == LoadDist::DIST_NORM, "the twin loads floats with DIST_NORM");
+        JITBLAS_UNROLL
+        for (int i = 0; i < ::twin::kChunks; ++i) {
+            destination.chunk[i] = reinterpret_cast<::twin::Floats>(::twin::LoadWords(address + i * ::twin::kWords));
+        }
+    }
+}
+
+template <typename T = DefaultType, StoreDist dist = StoreDist::DIST_NORM, typename R, typename A>
+JITBLAS_INLINE void StoreAlign(A* address, R& source, MaskReg& mask) {
+    static_assert(::twin::kIsHalf<A> ? dist == StoreDist::DIST_PACK_B32 : dist == StoreDist::DIST_NORM,
+                  "the twin stores 16-bit elements with DIST_PACK_B32 and floats with DIST_NORM");
+    if (mask.all) {
+        JITBLAS_UNROLL
+        for (int i = 0; i < ::twin::kChunks; ++i) {
+            if constexpr (::twin::kIsHalf<A>) {
+                ::twin::StoreShorts(address + i * ::twin::kWords, source.low[i]);
+            } else {
+                ::twin::StoreWords(address + i * ::twin::kWords, reinterpret_cast<::twin::Words>(source.chunk[i]));
+            }
+        }
+    } else {
+        // Copies, because a register whose address is taken would live in memory everywhere.
+        const R from = source;
+        const MaskReg selected = mask;
+        ::twin::StoreSelected(address, reinterpret_cast<const A*>(&from), selected.select);
+    }
+}
+
+template <typename T = DefaultType, typename U = DefaultType, const CastTrait& trait, typename S, typename V>
+JITBLAS_INLINE void Cast(S& destination, V& source, MaskReg& mask) {
+    static_assert(trait.layoutMode == RegLayout::ZERO && trait.mrgMode == MaskMergeMode::ZEROING,
+                  "the twin casts with RegLayout::ZERO and MaskMergeMode::ZEROING");
+    JITBLAS_UNROLL
+    for (int i = 0; i < ::twin::kChunks; ++i) {
+        if constexpr (::twin::kSame<T, float> && ::twin::kIsHalf<U>) {
+            destination.chunk[i] = reinterpret_cast<::twin::Floats>(::twin::ZeroUnselected(
+                reinterpret_cast<::twin::Words>(::twin::FloatsFrom<U>(source.low[i])), mask, i));
+        } else {
+            static_assert(::twin::kSame<U, float> && ::twin::kIsHalf<T> && trait.roundMode == RoundMode::CAST_RINT &&
+                              trait.satMode == SatMode::NO_SAT,
+                          "the twin narrows float to half or bfloat16_t with CAST_RINT and NO_SAT");
+            const ::twin::Shorts narrow = ::twin::ShortsFrom<T>(source.chunk[i]);
+            destination.low[i] =
+                mask.all ? narrow : ::twin::Narrow(::twin::ZeroUnselected(::twin::Widen(narrow), mask, i));
+        }
+    }
+}
+
+}  // namespace Reg
+}  // namespace AscendC
+
+namespace twin {
+
+template <typename Operation>
+JITBLAS_INLINE void EachChunk(AscendC::Reg::RegTensor<float>& destination, AscendC::Reg::MaskReg& mask, Operation op) {
+    JITBLAS_UNROLL
+    for (int i = 0; i < kChunks; ++i) {
+        destination.chunk[i] =
+            reinterpret_cast<Floats>(ZeroUnselected(reinterpret_cast<Words>(op(i)), mask, i));
+    }
+}
+
+}  // namespace twin
+
+namespace AscendC {
+namespace Reg {
+
+
+template <typename T = DefaultType>
+JITBLAS_INLINE void Duplicate(RegTensor<float>& destination, float value, MaskReg& mask) {
+    ::twin::EachChunk(destination, mask, [&](int) __attribute__((always_inline)) { return ::twin::Broadcast(value); });
+}
+
+template <typename T = DefaultType>
+JITBLAS_INLINE void Add(RegTensor<float>& destination, RegTensor<float>& a, RegTensor<float>& b, MaskReg& mask) {
+    ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) { return a.chunk[i] + b.chunk[i]; });
+}
+
+template <typename T = DefaultType>
+JITBLAS_INLINE void Sub(RegTensor<float>& destination, RegTensor<float>& a, RegTensor<float>& b, MaskReg& mask) {
+    ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) { return a.chunk[i] - b.chunk[i]; });
+}
+
+template <typename T = DefaultType>
+JITBLAS_INLINE void Mul(RegTensor<float>& destination, RegTensor<float>& a, RegTensor<float>& b, MaskReg& mask) {
+    ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) { return a.chunk[i] * b.chunk[i]; });
+}
+
+template <typename T = DefaultType>
+JITBLAS_INLINE void Muls(RegTensor<float>& destination, RegTensor<float>& a, float scalar, MaskReg& mask) {
+    ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) { return a.chunk[i] * ::twin::Broadcast(scalar); });
+}
+
+template <typename T = DefaultType>
+JITBLAS_INLINE void Adds(RegTensor<float>& destination, RegTensor<float>& a, float scalar, MaskReg& mask) {
+    ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) { return a.chunk[i] + ::twin::Broadcast(scalar); });
+}
+
+// destination := scalar * source + destination, rounded once.
+template <typename T = DefaultType>
+JITBLAS_INLINE void Axpy(RegTensor<float>& destination, RegTensor<float>& source, float scalar, MaskReg& mask) {
+    ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) {
+        return ::twin::FusedMultiplyAdd(source.chunk[i], ::twin::Broadcast(scalar), destination.chunk[i]);
+    });
+}
+
+// destination := a * b + destination, rounded once.
+template <typename T = DefaultType>
+JITBLAS_INLINE void MulAddDst(RegTensor<float>& destination, RegTensor<float>& a, RegTensor<float>& b, MaskReg& mask) {
+    ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) {
+        return ::twin::FusedMultiplyAdd(a.chunk[i], b.chunk[i], destination.chunk[i]);
+    });
+}
+
+}  // namespace Reg
+}  // namespace AscendC
+
+template <auto function, typename... Arguments>
+JITBLAS_INLINE void asc_vf_call(Arguments... arguments) {
+    function(arguments...);
+}

@@ -1,0 +1,655 @@
+// The host runtime: streams as ordered queues, events, and one pool of threads over which a launch's blocks are spread.
+// It is the only place with threads, so kernels compile in a tenth of a second. POSIX threads and C only: no C++
+// standard library to compile or to link.
+//
+// Who runs what. Every stream has a worker thread, started at the first command that has to wait. A command runs on the
+// worker, or on the caller's thread when the stream is idle and the launch mode allows it. Whoever runs a launch also
+// offers its blocks to the pool; helpers that wake in time take some.
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../detail/abi.h"
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+constexpr int kSuccess = 0;
+constexpr int kAllocFailed = 2;
+constexpr int kInvalidValue = 3;
+constexpr int kExecutionFailed = 5;
+constexpr uint32_t kMaxBlocks = 65535;
+constexpr size_t kRegisterBytes = 256;
+constexpr size_t kMessageBytes = 512;
+
+class Lock {
+public:
+    explicit Lock(pthread_mutex_t* mutex) : mutex_(mutex) { pthread_mutex_lock(mutex_); }
+    ~Lock() { pthread_mutex_unlock(mutex_); }
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+
+private:
+    pthread_mutex_t* mutex_;
+};
+
+int64_t Nanoseconds() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<int64_t>(now.tv_sec) * 1000000000 + now.tv_nsec;
+}
+
+// ---- One launch, while it runs ------------------------------------------------------------------------------------
+
+struct Running {
+    const JitblasLaunch* launch;
+    bool bind;
+    uint32_t next;      // first block nobody has taken (atomic)
+    uint32_t finished;  // blocks done (atomic)
+    uint32_t helpers;   // pool threads inside (guarded by pool.mutex)
+    int status;         // guarded by pool.mutex, like message
+    char message[kMessageBytes];
+    Running* following;  // in the pool's list
+};
+
+// What a thread needs to run blocks: its own unified buffer, and where to jump when a block fails.
+struct Core {
+    uint8_t* ub;
+    size_t ub_bytes;
+    jmp_buf failed;
+    Running* running;
+};
+
+thread_local Core core;
+
+struct Pool {
+    pthread_mutex_t mutex;
+    pthread_cond_t work;
+    pthread_cond_t done;
+    Running* first;
+    uint32_t wanted;   // threads that may run blocks of one launch, the launching one included
+    uint32_t started;  // helper threads alive
+    bool closing;
+};
+
+Pool pool = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, nullptr, 1, 0, false};
+bool binding_allowed = true;
+
+void RecordFailure(Running* running, int status, const char* message) {
+    Lock lock(&pool.mutex);
+    if (running->status == kSuccess) {
+        running->status = status;
+        snprintf(running->message, sizeof(running->message), "%s", message);
+    }
+}
+
+void Fail(const char* message) {
+    RecordFailure(core.running, kExecutionFailed, message);
+    longjmp(core.failed, 1);
+}
+
+// A register's worth beyond the end, because loads are whole registers.
+bool GrowUnifiedBuffer(size_t bytes) {
+    if (core.ub_bytes >= bytes) {
+        return true;
+    }
+    free(core.ub);
+    core.ub = nullptr;
+    core.ub_bytes = 0;
+    void* memory = nullptr;
+    if (posix_memalign(&memory, kRegisterBytes, (bytes + kRegisterBytes) / kRegisterBytes * kRegisterBytes +
+                                                    kRegisterBytes) != 0) {
+        return false;
+    }
+    core.ub = static_cast<uint8_t*>(memory);
+    core.ub_bytes = bytes;
+    return true;
+}
+
+// Takes blocks until none are left. Every block counts as finished, failed ones too.
+void RunBlocks(Running* running) {
+    const JitblasLaunch& launch = *running->launch;
+    const bool memory = GrowUnifiedBuffer(launch.ub_bytes);
+    core.running = running;
+    uint32_t index;
+    while ((index = __atomic_fetch_add(&running->next, 1, __ATOMIC_RELAXED)) < launch.blocks) {
+        if (!memory) {
+            RecordFailure(running, kAllocFailed, "no memory for a core's unified buffer");
+        } else if (_setjmp(core.failed) == 0) {
+            const JitblasBlock block = {index, launch.blocks, core.ub, launch.ub_bytes, running->bind};
+            launch.run(launch.arguments, &block);
+        }
+        __atomic_fetch_add(&running->finished, 1, __ATOMIC_RELEASE);
+    }
+}
+
+bool HasBlocksLeft(const Running* running) {
+    return __atomic_load_n(&running->next, __ATOMIC_RELAXED) < running->launch->blocks;
+}
+
+void* HelperMain(void*) {
+    pthread_mutex_lock(&pool.mutex);
+    while (!pool.closing && pool.started < pool.wanted) {
+        Running* running = pool.first;
+        while (running != nullptr && !HasBlocksLeft(running)) {
+            running = running->following;
+        }
+        if (running == nullptr) {
+            pthread_cond_wait(&pool.work, &pool.mutex);
+            continue;
+        }
+        ++running->helpers;
+        pthread_mutex_unlock(&pool.mutex);
+        RunBlocks(running);
+        pthread_mutex_lock(&pool.mutex);
+        --running->helpers;
+        pthread_cond_broadcast(&pool.done);
+    }
+    --pool.started;
+    pthread_cond_broadcast(&pool.done);
+    pthread_mutex_unlock(&pool.mutex);
+    free(core.ub);
+    return nullptr;
+}
+
+bool StartThread(void* (*main)(void*), void* argument) {
+    pthread_t thread;
+    if (pthread_create(&thread, nullptr, main, argument) != 0) {
+        return false;
+    }
+    pthread_detach(thread);
+    return true;
+}
+
+// Runs one launch to its end; helpers join when there is more than one block to share.
+void Execute(Running* running) {
+    if (running->launch->blocks > 1 && pool.wanted > 1) {
+        pthread_mutex_lock(&pool.mutex);
+        while (!pool.closing && pool.started + 1 < pool.wanted && StartThread(HelperMain, nullptr)) {
+            ++pool.started;
+        }
+        running->following = pool.first;
+        pool.first = running;
+        pthread_cond_broadcast(&pool.work);
+        pthread_mutex_unlock(&pool.mutex);
+
+        RunBlocks(running);
+
+        pthread_mutex_lock(&pool.mutex);
+        Running** link = &pool.first;
+        while (*link != running) {
+            link = &(*link)->following;
+        }
+        *link = running->following;
+        while (running->helpers != 0) {
+            pthread_cond_wait(&pool.done, &pool.mutex);
+        }
+        pthread_mutex_unlock(&pool.mutex);
+    } else {
+        RunBlocks(running);
+    }
+}
+
+// ---- Streams and events -------------------------------------------------------------------------------------------
+
+struct Event {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    int64_t time;      // when the last recording was reached
+    uint64_t asked;    // recordings made
+    uint64_t reached;  // recordings reached
+    uint32_t owners;   // the user, and every recording still in a queue
+};
+
+enum class Action { kLaunch, kRecord, kCopy, kSet };
+
+struct Command {
+    Command* following;
+    Action action;
+    uint32_t mode;
+    JitblasLaunch launch;
+    Event* event;
+    uint64_t recording;
+    void* destination;
+    const void* source;
+    size_t bytes;
+    int byte;
+    alignas(16) uint8_t arguments[JITBLAS_MAX_ARGUMENT_BYTES];
+};
+
+struct alignas(64) Stream {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    Command* head;
+    Command* tail;
+    Command* current;  // the queued command that the worker runs
+    uint64_t submitted;
+    uint64_t completed;
+    bool busy;            // somebody runs a command
+    bool worker_started;
+    bool closing;
+    int status;           // first failure since the last synchronisation
+    char message[kMessageBytes];
+    Stream* previous;
+    Stream* following;
+};
+
+pthread_mutex_t streams_mutex = PTHREAD_MUTEX_INITIALIZER;
+Stream* streams = nullptr;
+bool shut_down = false;
+
+void ReleaseEvent(Event* event) {
+    pthread_mutex_lock(&event->mutex);
+    const bool last = --event->owners == 0;
+    pthread_mutex_unlock(&event->mutex);
+    if (last) {
+        free(event);
+    }
+}
+
+void ReachRecording(Event* event, uint64_t recording) {
+    Lock lock(&event->mutex);
+    event->time = Nanoseconds();
+    event->reached = recording;
+    pthread_cond_broadcast(&event->changed);
+}
+
+// Runs a command; a launch's failure goes into `status` and `message`.
+void Perform(Command* command, int* status, char* message) {
+    *status = kSuccess;
+    switch (command->action) {
+        case Action::kLaunch: {
+            Running running = {};
+            running.launch = &command->launch;
+            running.bind = __atomic_load_n(&binding_allowed, __ATOMIC_RELAXED) &&
+                           (command->mode & JITBLAS_LAUNCH_UNBOUND) == 0;
+            Execute(&running);
+            *status = running.status;
+            if (running.status != kSuccess) {
+                snprintf(message, kMessageBytes, "kernel %.80s: %.420s", command->launch.kernel, running.message);
+            }
+            break;
+        }
+        case Action::kRecord:
+            ReachRecording(command->event, command->recording);
+            ReleaseEvent(command->event);
+            break;
+        case Action::kCopy:
+            memmove(command->destination, command->source, command->bytes);
+            break;
+        case Action::kSet:
+            memset(command->destination, command->byte, command->bytes);
+            break;
+    }
+}
+
+void Complete(Stream* stream, int status, const char* message) {
+    stream->busy = false;
+    ++stream->completed;
+    if (status != kSuccess && stream->status == kSuccess) {
+        stream->status = status;
+        snprintf(stream->message, sizeof(stream->message), "%s", message);
+    }
+    pthread_cond_broadcast(&stream->changed);
+}
+
+void DestroyStream(Stream* stream) {
+    pthread_mutex_destroy(&stream->mutex);
+    pthread_cond_destroy(&stream->changed);
+    free(stream);
+}
+
+void* WorkerMain(void* argument) {
+    Stream* stream = static_cast<Stream*>(argument);
+    char message[kMessageBytes];
+    pthread_mutex_lock(&stream->mutex);
+    for (;;) {
+        while ((stream->head == nullptr || stream->busy) && !(stream->closing && stream->head == nullptr)) {
+            pthread_cond_wait(&stream->changed, &stream->mutex);
+        }
+        if (stream->head == nullptr) {
+            break;
+        }
+        Command* command = stream->head;
+        stream->head = command->following;
+        if (stream->head == nullptr) {
+            stream->tail = nullptr;
+        }
+        stream->busy = true;
+        stream->current = command;
+        pthread_mutex_unlock(&stream->mutex);
+        int status;
+        Perform(command, &status, message);
+        pthread_mutex_lock(&stream->mutex);
+        stream->current = nullptr;
+        free(command);
+        Complete(stream, status, message);
+    }
+    stream->worker_started = false;
+    pthread_cond_broadcast(&stream->changed);
+    pthread_mutex_unlock(&stream->mutex);
+    free(core.ub);
+    core.ub = nullptr;
+    core.ub_bytes = 0;
+    return nullptr;
+}
+
+void AwaitIdle(Stream* stream) {
+    while (stream->completed != stream->submitted) {
+        pthread_cond_wait(&stream->changed, &stream->mutex);
+    }
+}
+
+// Runs the command on this thread. The stream is idle and its mutex held; it is held again on return.
+int RunHere(Stream* stream, Command* command, bool report) {
+    stream->busy = true;
+    ++stream->submitted;
+    pthread_mutex_unlock(&stream->mutex);
+    int status;
+    char message[kMessageBytes];
+    Perform(command, &status, message);
+    pthread_mutex_lock(&stream->mutex);
+    Complete(stream, status, message);
+    return report ? status : kSuccess;
+}
+
+// Appends a copy of the command, or runs it here: with WAIT in its turn, with SMALL if the stream is idle, and whenever
+// there is no thread to hand it to (after shutdown).
+int Submit(Stream* stream, Command* command, size_t command_bytes) {
+    const bool wait = (command->mode & JITBLAS_LAUNCH_WAIT) != 0;
+    pthread_mutex_lock(&stream->mutex);
+    if (wait) {
+        AwaitIdle(stream);
+    }
+    const bool idle = stream->completed == stream->submitted;
+    if (idle && (wait || (command->mode & JITBLAS_LAUNCH_SMALL) != 0)) {
+        const int status = RunHere(stream, command, wait);
+        pthread_mutex_unlock(&stream->mutex);
+        return status;
+    }
+    if (!stream->worker_started && !shut_down && StartThread(WorkerMain, stream)) {
+        stream->worker_started = true;
+    }
+    if (!stream->worker_started) {
+        AwaitIdle(stream);
+        const int status = RunHere(stream, command, false);
+        pthread_mutex_unlock(&stream->mutex);
+        return status;
+    }
+    Command* queued = static_cast<Command*>(malloc(sizeof(Command)));
+    if (queued == nullptr) {
+        pthread_mutex_unlock(&stream->mutex);
+        return kAllocFailed;
+    }
+    memcpy(queued, command, command_bytes);
+    if (queued->action == Action::kLaunch) {
+        memcpy(queued->arguments, command->launch.arguments, command->launch.argument_bytes);
+        queued->launch.arguments = queued->arguments;
+    }
+    queued->following = nullptr;
+    (stream->tail == nullptr ? stream->head : stream->tail->following) = queued;
+    stream->tail = queued;
+    ++stream->submitted;
+    pthread_cond_broadcast(&stream->changed);
+    pthread_mutex_unlock(&stream->mutex);
+    return kSuccess;
+}
+
+// Everything before the arguments: a command that is not queued never copies them.
+constexpr size_t kCommandHead = offsetof(Command, arguments);
+
+int Launch(uintptr_t stream_and_mode, const JitblasLaunch* launch) {
+    Stream* stream = reinterpret_cast<Stream*>(stream_and_mode & ~static_cast<uintptr_t>(JITBLAS_LAUNCH_MODE_MASK));
+    if (stream == nullptr || launch->blocks == 0 || launch->blocks > kMaxBlocks ||
+        launch->argument_bytes > JITBLAS_MAX_ARGUMENT_BYTES) {
+        return kInvalidValue;
+    }
+    Command command;
+    memset(static_cast<void*>(&command), 0, kCommandHead);
+    command.action = Action::kLaunch;
+    command.mode = static_cast<uint32_t>(stream_and_mode & JITBLAS_LAUNCH_MODE_MASK);
+    command.launch = *launch;
+    return Submit(stream, &command, kCommandHead);
+}
+
+const JitblasRuntime runtime_table = {JITBLAS_ABI_VERSION, Launch, Fail};
+
+// ---- Fork ---------------------------------------------------------------------------------------------------------
+// A child has one thread. Its streams are idle and empty: what the parent had queued stays the parent's.
+
+void BeforeFork() {
+    pthread_mutex_lock(&streams_mutex);
+}
+
+void AfterForkInParent() {
+    pthread_mutex_unlock(&streams_mutex);
+}
+
+// Nobody will reach a recording that was on its way, so it counts as reached: waiting for it must not hang the child.
+void AbandonRecording(Command* command) {
+    if (command != nullptr && command->action == Action::kRecord) {
+        command->event->mutex = PTHREAD_MUTEX_INITIALIZER;
+        command->event->changed = PTHREAD_COND_INITIALIZER;
+        command->event->reached = command->event->asked;
+    }
+}
+
+void AfterForkInChild() {
+    streams_mutex = PTHREAD_MUTEX_INITIALIZER;
+    const uint32_t wanted = pool.wanted;
+    pool = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, nullptr, wanted, 0, false};
+    for (Stream* stream = streams; stream != nullptr; stream = stream->following) {
+        stream->mutex = PTHREAD_MUTEX_INITIALIZER;
+        stream->changed = PTHREAD_COND_INITIALIZER;
+        AbandonRecording(stream->current);
+        for (Command* command = stream->head; command != nullptr; command = command->following) {
+            AbandonRecording(command);
+        }
+        stream->head = stream->tail = stream->current = nullptr;
+        stream->completed = stream->submitted;
+        stream->busy = stream->worker_started = stream->closing = false;
+        stream->status = kSuccess;
+    }
+}
+
+__attribute__((constructor)) void RegisterForkHandlers() {
+    pthread_atfork(BeforeFork, AfterForkInParent, AfterForkInChild);
+}
+
+}  // namespace
+
+// ---- What Python calls --------------------------------------------------------------------------------------------
+
+// The key of the artifact this file becomes, compared with the one asked for.
+EXPORT const char* jitblas_key() {
+    return JITBLAS_KEY;
+}
+
+EXPORT const JitblasRuntime* jitblas_runtime_table() {
+    return &runtime_table;
+}
+
+// Threads that share a launch's blocks, the launching one included.
+EXPORT void jitblas_set_threads(uint32_t threads) {
+    Lock lock(&pool.mutex);
+    pool.wanted = threads == 0 ? 1 : threads;
+    pthread_cond_broadcast(&pool.work);
+}
+
+// Whether tensors may point at global memory; returns what held before.
+EXPORT int jitblas_set_binding(int allowed) {
+    return __atomic_exchange_n(&binding_allowed, allowed != 0, __ATOMIC_RELAXED);
+}
+
+EXPORT void* jitblas_stream_create() {
+    void* memory = nullptr;
+    if (posix_memalign(&memory, alignof(Stream), sizeof(Stream)) != 0) {
+        return nullptr;
+    }
+    Stream* stream = static_cast<Stream*>(memory);
+    memset(memory, 0, sizeof(Stream));
+    pthread_mutex_init(&stream->mutex, nullptr);
+    pthread_cond_init(&stream->changed, nullptr);
+    Lock lock(&streams_mutex);
+    stream->following = streams;
+    if (streams != nullptr) {
+        streams->previous = stream;
+    }
+    streams = stream;
+    return stream;
+}
+
+// Waits for what is queued, then frees the stream.
+EXPORT void jitblas_stream_destroy(void* opaque) {
+    Stream* stream = static_cast<Stream*>(opaque);
+    pthread_mutex_lock(&streams_mutex);
+    (stream->previous == nullptr ? streams : stream->previous->following) = stream->following;
+    if (stream->following != nullptr) {
+        stream->following->previous = stream->previous;
+    }
+    pthread_mutex_unlock(&streams_mutex);
+    pthread_mutex_lock(&stream->mutex);
+    AwaitIdle(stream);
+    stream->closing = true;
+    pthread_cond_broadcast(&stream->changed);
+    while (stream->worker_started) {
+        pthread_cond_wait(&stream->changed, &stream->mutex);
+    }
+    pthread_mutex_unlock(&stream->mutex);
+    DestroyStream(stream);
+}
+
+// Waits until the stream is idle. Returns the first failure since the last call and its message, then forgets both.
+EXPORT int jitblas_stream_synchronize(void* opaque, char* message, size_t bytes) {
+    Stream* stream = static_cast<Stream*>(opaque);
+    Lock lock(&stream->mutex);
+    AwaitIdle(stream);
+    const int status = stream->status;
+    if (status != kSuccess) {
+        snprintf(message, bytes, "%s", stream->message);
+        stream->status = kSuccess;
+    }
+    return status;
+}
+
+EXPORT uint64_t jitblas_stream_submitted(void* opaque) {
+    Stream* stream = static_cast<Stream*>(opaque);
+    Lock lock(&stream->mutex);
+    return stream->submitted;
+}
+
+EXPORT uint64_t jitblas_stream_completed(void* opaque) {
+    Stream* stream = static_cast<Stream*>(opaque);
+    Lock lock(&stream->mutex);
+    return stream->completed;
+}
+
+EXPORT int jitblas_copy_async(void* stream, void* destination, const void* source, size_t bytes) {
+    Command command;
+    memset(static_cast<void*>(&command), 0, kCommandHead);
+    command.action = Action::kCopy;
+    command.destination = destination;
+    command.source = source;
+    command.bytes = bytes;
+    return Submit(static_cast<Stream*>(stream), &command, kCommandHead);
+}
+
+EXPORT int jitblas_set_async(void* stream, void* destination, int byte, size_t bytes) {
+    Command command;
+    memset(static_cast<void*>(&command), 0, kCommandHead);
+    command.action = Action::kSet;
+    command.destination = destination;
+    command.byte = byte;
+    command.bytes = bytes;
+    return Submit(static_cast<Stream*>(stream), &command, kCommandHead);
+}
+
+EXPORT void* jitblas_event_create() {
+    Event* event = static_cast<Event*>(calloc(1, sizeof(Event)));
+    if (event != nullptr) {
+        pthread_mutex_init(&event->mutex, nullptr);
+        pthread_cond_init(&event->changed, nullptr);
+        event->owners = 1;
+    }
+    return event;
+}
+
+EXPORT void jitblas_event_destroy(void* event) {
+    ReleaseEvent(static_cast<Event*>(event));
+}
+
+EXPORT int jitblas_event_record(void* opaque, void* stream) {
+    Event* event = static_cast<Event*>(opaque);
+    Command command;
+    memset(static_cast<void*>(&command), 0, kCommandHead);
+    command.action = Action::kRecord;
+    command.mode = JITBLAS_LAUNCH_SMALL;
+    command.event = event;
+    pthread_mutex_lock(&event->mutex);
+    ++event->owners;
+    command.recording = ++event->asked;
+    pthread_mutex_unlock(&event->mutex);
+    return Submit(static_cast<Stream*>(stream), &command, kCommandHead);
+}
+
+// 1 once the last recording is reached (or none was ever made).
+EXPORT int jitblas_event_query(void* opaque) {
+    Event* event = static_cast<Event*>(opaque);
+    Lock lock(&event->mutex);
+    return event->reached == event->asked;
+}
+
+EXPORT void jitblas_event_synchronize(void* opaque) {
+    Event* event = static_cast<Event*>(opaque);
+    Lock lock(&event->mutex);
+    while (event->reached != event->asked) {
+        pthread_cond_wait(&event->changed, &event->mutex);
+    }
+}
+
+// Nanoseconds on the monotonic clock at which the last recording was reached, -1 before.
+EXPORT int64_t jitblas_event_time(void* opaque) {
+    Event* event = static_cast<Event*>(opaque);
+    Lock lock(&event->mutex);
+    return event->reached == 0 || event->reached != event->asked ? -1 : event->time;
+}
+
+EXPORT void* jitblas_allocate(size_t bytes) {
+    void* memory = nullptr;
+    const size_t rounded = (bytes + 511) / 512 * 512;
+    return posix_memalign(&memory, 512, rounded == 0 ? 512 : rounded) == 0 ? memory : nullptr;
+}
+
+EXPORT void jitblas_release(void* memory) {
+    free(memory);
+}
+
+// Before the process exits: waits for every stream and ends all threads. Launches made later run on their caller.
+EXPORT void jitblas_shutdown() {
+    pthread_mutex_lock(&streams_mutex);
+    shut_down = true;
+    for (Stream* stream = streams; stream != nullptr; stream = stream->following) {
+        Lock lock(&stream->mutex);
+        AwaitIdle(stream);
+        stream->closing = true;
+        pthread_cond_broadcast(&stream->changed);
+        while (stream->worker_started) {
+            pthread_cond_wait(&stream->changed, &stream->mutex);
+        }
+    }
+    pthread_mutex_unlock(&streams_mutex);
+    Lock lock(&pool.mutex);
+    pool.closing = true;
+    pool.wanted = 1;
+    pthread_cond_broadcast(&pool.work);
+    while (pool.started != 0) {
+        pthread_cond_wait(&pool.done, &pool.mutex);
+    }
+}
