@@ -1,0 +1,82 @@
+"""jitblas: BLAS and FFT kernels in Ascend C, compiled at the first call, for the Ascend 950 and for this CPU.
+
+Importing costs nothing: every name below is fetched when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "axpy_ex": "blas",
+    "Handle": "handle",
+    "Stream": "handle",
+    "Event": "handle",
+    "DeviceArray": "arrays",
+    "empty": "arrays",
+    "zeros": "arrays",
+    "array": "arrays",
+    "last_error": "aclblas",
+    "Problem": "problem",
+    "Specialization": "jit.specialization",
+    "specialize": "jit.specialization",
+    "Plan": "plans",
+    "plan": "plans",
+    "targets": "jit.kernels",
+    "reload": "jit.kernels",
+    "show_config": "report",
+    "Status": "errors",
+    "Error": "errors",
+    "StatusError": "errors",
+    "ArchMismatch": "errors",
+    "CacheError": "errors",
+    "CompileError": "errors",
+    "CompilerNotFound": "errors",
+    "MissingKernelError": "errors",
+    "ProblemSyntaxError": "errors",
+}
+
+_MODULES = ("aclblas",)
+
+if TYPE_CHECKING:
+    from jitblas import aclblas
+    from jitblas.aclblas import last_error
+    from jitblas.arrays import DeviceArray, array, empty, zeros
+    from jitblas.blas import axpy_ex
+    from jitblas.errors import (
+        ArchMismatch,
+        CacheError,
+        CompileError,
+        CompilerNotFound,
+        Error,
+        MissingKernelError,
+        ProblemSyntaxError,
+        Status,
+        StatusError,
+    )
+    from jitblas.handle import Event, Handle, Stream
+    from jitblas.jit.kernels import reload, targets
+    from jitblas.jit.specialization import Specialization, specialize
+    from jitblas.plans import Plan, plan
+    from jitblas.problem import Problem
+    from jitblas.report import show_config
+
+__all__ = [*_WHERE, *_MODULES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name in _MODULES:
+        return import_module(f"jitblas.{name}")
+    if name not in _WHERE:
+        raise AttributeError(f"module 'jitblas' has no attribute {name!r}")
+    value = getattr(import_module(f"jitblas.{_WHERE[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

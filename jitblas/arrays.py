@@ -1,0 +1,284 @@
+"""Arrays of every kind seen as vectors in memory, and arrays in device memory."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from jitblas.errors import Status, StatusError
+from jitblas.handle import Stream, default_handle
+from jitblas.jit.kernels import default_target, resolve_target, runtime_for
+from jitblas.targets import ASCEND950PR, HOST
+
+MAX_SIZE = 2**31 - 1
+"""Most elements per dimension: the C interface counts in int."""
+
+DTYPE_WORDS = {
+    "float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "complex64": "c64", "complex128": "c128",
+    "float64": "fp64",
+}  # fmt: skip
+"""NumPy's and torch's names -> the words of problem lines."""
+
+_NUMPY = {word: name for name, word in DTYPE_WORDS.items()}
+
+
+class Vector:
+    """A 1-D array as BLAS sees it.
+
+    Attributes
+    ----------
+    address : of the lowest element in memory
+    n, inc : elements, and elements between them (negative: element 0 is the highest)
+    dtype : word of problem lines, "fp32" ...
+    owner : whose memory it is
+    device : in device memory (on the host: a DeviceArray)
+    """
+
+    __slots__ = ("address", "device", "dtype", "inc", "itemsize", "n", "owner")
+
+    def __init__(self, address: int, n: int, inc: int, dtype: str, itemsize: int, owner: Any, device: bool) -> None:
+        self.address = address
+        self.n = n
+        self.inc = inc
+        self.dtype = dtype
+        self.itemsize = itemsize
+        self.owner = owner
+        self.device = device
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """First byte and one past the last."""
+        return self.address, self.address + ((self.n - 1) * abs(self.inc) + 1) * self.itemsize
+
+
+def as_vector(array: Any, operator: str, name: str, target: str, *, output: bool = False) -> Vector:
+    """The vector that an array is, without copying.
+
+    Accepted are 1-D NumPy arrays of any stride, torch tensors, DeviceArrays, and objects with `__array_interface__` or
+    `__dlpack__`. What cannot be viewed raises StatusError (INVALID_VALUE, NOT_SUPPORTED) or TypeError.
+    """
+    device = False
+    if isinstance(array, np.ndarray):
+        view = array
+    elif isinstance(array, DeviceArray):
+        if array.target != target:
+            raise _invalid(operator, name, f"the array is on {array.target}, the handle on {target}")
+        view, device = array.view, True
+        word = array.dtype
+    elif (torch := sys.modules.get("torch")) is not None and isinstance(array, torch.Tensor):
+        return _torch_vector(array, operator, name, target)
+    else:
+        view = _foreign_view(array, operator, name)
+    if not device:
+        word = DTYPE_WORDS.get(view.dtype.name, view.dtype.name)
+    if view.ndim != 1:
+        raise _invalid(operator, name, f"a 1-D array is needed, this one has shape {view.shape}")
+    if not view.dtype.isnative:
+        raise _invalid(operator, name, f"the bytes of {view.dtype} are swapped; give {view.dtype.newbyteorder('=')}")
+    if output and not view.flags.writeable:
+        raise _invalid(operator, name, "the array is read-only and would be written")
+    address = view.__array_interface__["data"][0]
+    return _vector(address, view.size, view.strides[0], view.itemsize, word, array, device, operator, name, output)
+
+
+def _vector(
+    address: int, n: int, stride: int, itemsize: int, dtype: str, owner: Any, device: bool, operator: str, name: str,
+    output: bool,
+) -> Vector:  # fmt: skip
+    if n > MAX_SIZE:
+        raise _invalid(operator, name, f"{n} elements; at most {MAX_SIZE} are accepted")
+    if n <= 1:
+        return Vector(address, n, 1, dtype, itemsize, owner, device)
+    if stride % itemsize:
+        raise _invalid(
+            operator, name, f"its stride of {stride} bytes is no multiple of its item size, {itemsize}; give a copy"
+        )
+    if address % itemsize:
+        raise _invalid(operator, name, f"its address is no multiple of its item size, {itemsize}; give a copy")
+    if output and stride == 0:
+        raise _invalid(operator, name, "its stride is 0: all elements are one place in memory, and it would be written")
+    inc = stride // itemsize
+    if abs(inc) > MAX_SIZE:
+        raise _invalid(operator, name, f"{inc} elements from one to the next; at most {MAX_SIZE} are accepted")
+    return Vector(address + (n - 1) * stride if inc < 0 else address, n, inc, dtype, itemsize, owner, device)
+
+
+def _torch_vector(tensor: Any, operator: str, name: str, target: str) -> Vector:
+    place = {"cpu": HOST, "npu": ASCEND950PR}.get(tensor.device.type)
+    if place is None or (place == ASCEND950PR and target == HOST):
+        raise _invalid(operator, name, f"the tensor is on {tensor.device}, the handle on {target}")
+    if tensor.dim() != 1:
+        raise _invalid(operator, name, f"a 1-D tensor is needed, this one has shape {tuple(tensor.shape)}")
+    word = str(tensor.dtype).removeprefix("torch.")
+    size = tensor.element_size()
+    stride = tensor.stride(0) * size
+    word = DTYPE_WORDS.get(word, word)
+    # Only y is written, and a tensor that autograd watches must not change behind its back.
+    if name == "y" and tensor.requires_grad:
+        raise _invalid(operator, name, "the tensor requires grad and would be written in place; give y.detach()")
+    return _vector(
+        tensor.data_ptr(), tensor.numel(), stride, size, word, tensor, place != HOST, operator, name, name == "y"
+    )
+
+
+def _foreign_view(array: Any, operator: str, name: str) -> np.ndarray[Any, Any]:
+    """A NumPy view of an object that offers its memory."""
+    if hasattr(array, "__array_interface__") and not isinstance(array, np.generic):
+        return np.asarray(array)
+    if hasattr(array, "__dlpack__"):
+        try:
+            return np.from_dlpack(array)
+        except (BufferError, RuntimeError, TypeError) as error:
+            raise _invalid(operator, name, f"its memory cannot be viewed: {error}") from None
+    raise TypeError(
+        f"{operator}: {name} is a {type(array).__name__}; accepted are NumPy arrays, jitblas.DeviceArray, torch tensors "
+        f"and objects with __array_interface__ or __dlpack__"
+    )
+
+
+def _invalid(operator: str, name: str, message: str) -> StatusError:
+    return StatusError(Status.INVALID_VALUE, operator, name, f"{name}: {message}")
+
+
+class DeviceArray:
+    """An array in a target's device memory (on the host: aligned memory that kernels run on asynchronously).
+
+    Made by :func:`empty`, :func:`zeros` and :func:`array`. Basic indexing gives views; `.numpy()` waits for the work
+    that was launched on the array and copies it out.
+
+    Attributes
+    ----------
+    dtype : word of problem lines: "fp32", "fp16", "bf16", ...
+    address : of element 0
+    """
+
+    def __init__(self, memory: _Memory, view: np.ndarray[Any, Any], dtype: str) -> None:
+        self._memory = memory
+        self.view = view  # addresses and strides only: on a device it must not be read
+        self.dtype = dtype
+
+    @property
+    def target(self) -> str:
+        return self._memory.target
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.view.shape
+
+    @property
+    def size(self) -> int:
+        return int(self.view.size)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.view.nbytes)
+
+    @property
+    def address(self) -> int:
+        return int(self.view.__array_interface__["data"][0])
+
+    def __len__(self) -> int:
+        return len(self.view)
+
+    def __getitem__(self, index: Any) -> DeviceArray:
+        view = self.view[index]
+        if not isinstance(view, np.ndarray) or not np.may_share_memory(view, self.view):
+            raise TypeError("a DeviceArray takes basic indices that leave an array: slices, not numbers or lists")
+        return DeviceArray(self._memory, view, self.dtype)
+
+    def used_on(self, stream: Stream) -> None:
+        """Remember where the array's latest work is."""
+        self._memory.stream = stream
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """A copy in host memory, taken when the work launched on the array is done."""
+        if self._memory.stream is not None:
+            self._memory.stream.synchronize()
+        host = np.empty(self._memory.nbytes, np.uint8)
+        stream = default_handle(self.target).stream
+        self._memory.runtime.copy_async(
+            host.__array_interface__["data"][0], self._memory.address, host.nbytes, "to_host", stream.address
+        )
+        stream.synchronize()
+        shifted = self.address - self._memory.address
+        whole = np.ndarray(self.shape, self.view.dtype, host, shifted, self.view.strides)
+        return np.ascontiguousarray(whole)
+
+    def __repr__(self) -> str:
+        return f"DeviceArray(shape={self.shape}, dtype={self.dtype!r}, target={self.target!r})"
+
+
+class _Memory:
+    """One allocation; it lives as long as an array that uses it or a launch that was given it."""
+
+    def __init__(self, target: str, nbytes: int) -> None:
+        self.target = target
+        self.runtime = runtime_for(target)
+        self.nbytes = nbytes
+        self.stream: Stream | None = None
+        self.address = self.runtime.allocate(max(nbytes, 1))
+
+    def __del__(self) -> None:
+        try:
+            self.runtime.release(self.address)
+        except Exception:  # as in Stream.__del__
+            pass
+
+
+def _numpy_dtype(dtype: Any) -> tuple[np.dtype[Any], str]:
+    """(NumPy type with the right size, word). BF16 is ml_dtypes' where that is installed, else 16 plain bits."""
+    name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
+    word = name if name in _NUMPY else DTYPE_WORDS.get(name)
+    if word is None:
+        raise StatusError(Status.NOT_SUPPORTED, "DeviceArray", "dtype", f"dtype={dtype!r}: accepted are {', '.join(_NUMPY)}")
+    if word == "bf16":
+        ml_dtypes = sys.modules.get("ml_dtypes")
+        return np.dtype(ml_dtypes.bfloat16 if ml_dtypes is not None else np.uint16), word
+    return np.dtype(_NUMPY[word]), word
+
+
+def empty(shape: int | tuple[int, ...], dtype: Any = "fp32", *, target: str | None = None) -> DeviceArray:
+    """A DeviceArray whose contents are whatever the memory held."""
+    target = default_target() if target is None else resolve_target(target)
+    kind, word = _numpy_dtype(dtype)
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    nbytes = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+    memory = _Memory(target, nbytes)
+    holder = _AddressHolder(memory.address, shape, np.dtype(f"V{kind.itemsize}"))
+    return DeviceArray(memory, np.asarray(holder).view(kind), word)
+
+
+def zeros(shape: int | tuple[int, ...], dtype: Any = "fp32", *, target: str | None = None) -> DeviceArray:
+    """A DeviceArray of zeros."""
+    made = empty(shape, dtype, target=target)
+    stream = default_handle(made.target).stream
+    stream.runtime.set_async(made.address, 0, made.nbytes, stream.address)
+    stream.synchronize()
+    return made
+
+
+def array(values: Any, dtype: Any = None, *, target: str | None = None) -> DeviceArray:
+    """A DeviceArray with a copy of `values` (anything NumPy makes an array of)."""
+    host = np.asarray(values)
+    if dtype is None and host.dtype.name not in DTYPE_WORDS:
+        dtype = "fp32" if host.dtype.kind in "iub" else host.dtype
+    kind, word = _numpy_dtype(dtype if dtype is not None else host.dtype)
+    host = np.ascontiguousarray(host.astype(kind, copy=False))
+    made = empty(host.shape, word, target=target)
+    stream = default_handle(made.target).stream
+    stream.runtime.copy_async(
+        made.address, host.__array_interface__["data"][0], host.nbytes, "to_device", stream.address
+    )
+    stream.synchronize()
+    return made
+
+
+class _AddressHolder:
+    """Lets NumPy compute with addresses and strides of memory that is not NumPy's."""
+
+    def __init__(self, address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.__array_interface__ = {
+            "data": (address, False), "shape": shape, "typestr": dtype.str, "strides": None, "version": 3,
+        }  # fmt: skip

@@ -1,0 +1,167 @@
+"""BLAS on arrays."""
+
+from __future__ import annotations
+
+import operator as _operator
+from typing import Any
+
+import numpy as np
+
+from jitblas.arrays import DeviceArray, Vector, as_vector
+from jitblas.dispatch import prepare_axpy_ex, run_axpy_ex
+from jitblas.errors import Status, StatusError
+from jitblas.handle import Handle, default_handle
+from jitblas.operators.axpy_ex import DTYPES
+
+
+def axpy_ex(alpha: Any, x: Any, y: Any, *, handle: Handle | None = None) -> Any:
+    """y := alpha * x + y, in place.
+
+    Parameters
+    ----------
+    alpha : a real number, or a DeviceArray of one fp32 element, which is read in stream order
+    x, y : 1-D arrays of one length and one dtype (fp32, fp16 or bf16), any stride; x may be y itself
+    handle : None: this thread's handle of the default target
+
+    Returns
+    -------
+    y, updated. With NumPy arrays and CPU tensors the result is there; if x, y or alpha is a DeviceArray the call is
+    asynchronous on the handle's stream.
+
+    Raises
+    ------
+    StatusError
+        INVALID_VALUE: lengths differ, y is read-only or has stride 0, an array cannot be viewed without a copy.
+        NOT_SUPPORTED: another dtype, or two.
+    TypeError
+        x or y is no array, alpha no real number.
+
+    Notes
+    -----
+    Arithmetic is in FP32 with one rounding per multiply-add and one, to nearest even, at the store. Operands that
+    overlap in part are copied first. NumPy arrays on ascend950pr are staged through device memory by copies.
+
+    Examples
+    --------
+    >>> import numpy, jitblas
+    >>> jitblas.axpy_ex(2.0, numpy.ones(3, "float32"), numpy.arange(3, dtype="float32"))
+    array([2., 3., 4.], dtype=float32)
+    """
+    if handle is None:
+        handle = default_handle()
+    handle._require()
+    vx = as_vector(x, "axpy_ex", "x", handle.target)
+    vy = as_vector(y, "axpy_ex", "y", handle.target, output=True)
+    if vx.n != vy.n:
+        raise StatusError(Status.INVALID_VALUE, "axpy_ex", "x", f"x has {vx.n} elements, y has {vy.n}")
+    if vx.dtype != vy.dtype or vx.dtype not in DTYPES:
+        raise StatusError(
+            Status.NOT_SUPPORTED,
+            "axpy_ex",
+            "x",
+            f"x is {vx.dtype}, y is {vy.dtype}; accepted are two arrays of one type: {', '.join(DTYPES)}",
+        )
+    value, scalar = _scalar(alpha, "axpy_ex", handle)
+    if vx.n == 0:
+        return y
+    if not handle.runtime.shares_host_memory and not (vx.device and vy.device):
+        _staged_axpy(handle, value, scalar, vx, vy, y)
+        return y
+    asynchronous = vx.device or vy.device or scalar is not None
+    overlapping = False
+    if vx.address != vy.address or vx.inc != vy.inc:
+        (x_first, x_last), (y_first, y_last) = vx.span, vy.span
+        overlapping = x_first < y_last and y_first < x_last
+        if overlapping:
+            vx = _copied(handle, vx)
+    prepared = prepare_axpy_ex(handle, vx.n, vx.dtype, vx.inc, vy.inc, scalar is not None)
+    address = None if scalar is None else scalar.address
+    run_axpy_ex(handle, prepared, value, address, vx.address, vy.address, wait=not asynchronous, overlapping=overlapping)
+    if asynchronous:
+        handle.stream.keep(vx.owner, vy.owner, scalar)
+        for used in (vx.owner, vy.owner):
+            if isinstance(used, DeviceArray):
+                used.used_on(handle.stream)
+    return y
+
+
+def _scalar(value: Any, operator: str, handle: Handle) -> tuple[float, DeviceArray | None]:
+    """A real scalar as a number, or as the DeviceArray that holds it."""
+    if type(value) is float:
+        return value, None
+    if isinstance(value, DeviceArray):
+        if value.size != 1 or value.dtype != "fp32" or value.target != handle.target:
+            raise StatusError(
+                Status.INVALID_VALUE,
+                operator,
+                "alpha",
+                f"alpha: one fp32 element on {handle.target} is accepted, this is {value!r}",
+            )
+        return 0.0, value
+    if isinstance(value, (complex, np.complexfloating)):
+        raise TypeError(f"{operator}: alpha is complex; a real number is needed")
+    if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "fiu":
+        return float(value.reshape(())), None
+    try:
+        return float(value) if hasattr(value, "__float__") and not isinstance(value, str) else float(
+            _operator.index(value)
+        ), None
+    except (TypeError, OverflowError):
+        raise TypeError(
+            f"{operator}: alpha is a {type(value).__name__}; a real number or a DeviceArray of one element is accepted"
+        ) from None
+
+
+def _copied(handle: Handle, vector: Vector) -> Vector:
+    """A vector with the same values in memory of its own, copied in stream order."""
+    from jitblas.arrays import empty
+
+    first, last = vector.span
+    memory = empty(last - first, "fp32" if vector.itemsize == 4 else "fp16", target=handle.target)
+    handle.runtime.copy_async(memory.address, first, last - first, "on_device", handle.stream.address)
+    return Vector(memory.address, vector.n, vector.inc, vector.dtype, vector.itemsize, (memory, vector.owner), True)
+
+
+def _staged_axpy(handle: Handle, value: float, scalar: DeviceArray | None, vx: Vector, vy: Vector, y: Any) -> None:
+    """Operands in host memory and a device that cannot see it: contiguous copies there and back.
+
+    Only elements travel, so what lies between the elements of y is never written.
+    """
+    from jitblas.arrays import empty
+
+    runtime, stream = handle.runtime, handle.stream
+    moved = []
+    for vector in (vx, vy):
+        if vector.device:
+            moved.append((vector, None))
+            continue
+        host = np.ascontiguousarray(_elements(vector))
+        memory = empty(vector.n, vector.dtype, target=handle.target)
+        source = host.__array_interface__["data"][0]
+        runtime.copy_async(memory.address, source, host.nbytes, "to_device", stream.address)
+        staged = Vector(memory.address, vector.n, 1, vector.dtype, vector.itemsize, memory, True)
+        moved.append((staged, host))
+    (sx, x_host), (sy, y_host) = moved
+    prepared = prepare_axpy_ex(handle, sx.n, sx.dtype, sx.inc, sy.inc, scalar is not None)
+    address = None if scalar is None else scalar.address
+    run_axpy_ex(handle, prepared, value, address, sx.address, sy.address, wait=False)
+    if y_host is not None:
+        target = y_host.__array_interface__["data"][0]
+        runtime.copy_async(target, sy.address, y_host.nbytes, "to_host", stream.address)
+    stream.synchronize()
+    if y_host is not None:
+        _elements(vy)[...] = y_host
+    del x_host
+
+
+def _elements(vector: Vector) -> np.ndarray[Any, Any]:
+    """A NumPy view of a vector in host memory, in logical order, as unsigned integers of its item size."""
+    from jitblas.arrays import _AddressHolder
+
+    bits = np.dtype(f"u{vector.itemsize}")
+    holder = _AddressHolder(vector.address, (vector.n,), bits)
+    stride = vector.inc * vector.itemsize
+    start = vector.address - (vector.n - 1) * stride if stride < 0 else vector.address
+    holder.__array_interface__["data"] = (start, False)
+    holder.__array_interface__["strides"] = (stride,)
+    return np.asarray(holder)
