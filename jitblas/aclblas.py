@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from jitblas.arrays import DTYPE_WORDS, MAX_SIZE, DeviceArray
+from jitblas.arrays import MAX_SIZE, DeviceArray, bounds, word_of
 from jitblas.dispatch import prepare_axpy_ex, run_axpy_ex
 from jitblas.errors import Error, Status, StatusError
 from jitblas.handle import Handle, Stream
@@ -247,7 +247,8 @@ def _address(pointer: Any, name: str) -> int:
     if pointer is None:
         return 0
     if isinstance(pointer, np.ndarray):
-        return int(pointer.__array_interface__["data"][0])
+        address: int = pointer.__array_interface__["data"][0]
+        return address
     if isinstance(pointer, DeviceArray):
         return pointer.address
     if isinstance(pointer, ctypes._Pointer):
@@ -273,7 +274,10 @@ def _extent(pointer: Any) -> tuple[int, int] | None:
     if isinstance(pointer, DeviceArray):
         pointer = pointer.view
     if isinstance(pointer, np.ndarray):
-        return np.lib.array_utils.byte_bounds(pointer)
+        if pointer.flags.c_contiguous:
+            start = int(pointer.__array_interface__["data"][0])
+            return start, start + pointer.nbytes
+        return bounds(pointer)
     if isinstance(pointer, (ctypes._SimpleCData, ctypes.Array, ctypes.Structure)) and not isinstance(
         pointer, (ctypes.c_void_p, ctypes.c_char_p)
     ):
@@ -300,7 +304,7 @@ def _check_vector(
                 Status.INVALID_VALUE, f"{name} is a NumPy array in host memory, the handle is on {handle.target}; copy it "
                 f"with jitblas.array(), or call jitblas.axpy_ex, which stages",
             )  # fmt: skip
-        if DTYPE_WORDS.get(array.dtype.name) != word and array.dtype.name != f"uint{8 * size}":
+        if word_of(array.dtype) not in (word, f"uint{8 * size}"):
             raise _Refused(Status.INVALID_VALUE, f"{name} is an array of {array.dtype}, its type argument says {word}")
         if output and not array.flags.writeable:
             raise _Refused(Status.INVALID_VALUE, f"{name} is read-only and would be written")

@@ -23,6 +23,16 @@ DTYPE_WORDS = {
 
 _NUMPY = {word: name for name, word in DTYPE_WORDS.items()}
 
+_words: dict[np.dtype[Any], str] = {}
+
+
+def word_of(dtype: np.dtype[Any]) -> str:
+    """The word of a NumPy type in native byte order; its name if problem lines have none (dtype.name takes 3 us)."""
+    word = _words.get(dtype)
+    if word is None:
+        word = _words[dtype] = DTYPE_WORDS.get(dtype.name, dtype.name) if dtype.isnative else f"byte-swapped {dtype.name}"
+    return word
+
 
 class Vector:
     """A 1-D array as BLAS sees it.
@@ -66,20 +76,16 @@ def as_vector(array: Any, operator: str, name: str, target: str, *, output: bool
         if array.target != target:
             raise _invalid(operator, name, f"the array is on {array.target}, the handle on {target}")
         view, device = array.view, True
-        word = array.dtype
     elif (torch := sys.modules.get("torch")) is not None and isinstance(array, torch.Tensor):
-        return _torch_vector(array, operator, name, target)
+        return _torch_vector(array, operator, name, target, output)
     else:
         view = _foreign_view(array, operator, name)
-    if not device:
-        word = DTYPE_WORDS.get(view.dtype.name, view.dtype.name)
+    word = array.dtype if device else word_of(view.dtype)
     if view.ndim != 1:
         raise _invalid(operator, name, f"a 1-D array is needed, this one has shape {view.shape}")
-    if not view.dtype.isnative:
-        raise _invalid(operator, name, f"the bytes of {view.dtype} are swapped; give {view.dtype.newbyteorder('=')}")
-    if output and not view.flags.writeable:
+    address, read_only = view.__array_interface__["data"]
+    if output and read_only:
         raise _invalid(operator, name, "the array is read-only and would be written")
-    address = view.__array_interface__["data"][0]
     return _vector(address, view.size, view.strides[0], view.itemsize, word, array, device, operator, name, output)
 
 
@@ -105,7 +111,7 @@ def _vector(
     return Vector(address + (n - 1) * stride if inc < 0 else address, n, inc, dtype, itemsize, owner, device)
 
 
-def _torch_vector(tensor: Any, operator: str, name: str, target: str) -> Vector:
+def _torch_vector(tensor: Any, operator: str, name: str, target: str, output: bool) -> Vector:
     place = {"cpu": HOST, "npu": ASCEND950PR}.get(tensor.device.type)
     if place is None or (place == ASCEND950PR and target == HOST):
         raise _invalid(operator, name, f"the tensor is on {tensor.device}, the handle on {target}")
@@ -115,12 +121,22 @@ def _torch_vector(tensor: Any, operator: str, name: str, target: str) -> Vector:
     size = tensor.element_size()
     stride = tensor.stride(0) * size
     word = DTYPE_WORDS.get(word, word)
-    # Only y is written, and a tensor that autograd watches must not change behind its back.
-    if name == "y" and tensor.requires_grad:
+    if output and tensor.requires_grad:
         raise _invalid(operator, name, "the tensor requires grad and would be written in place; give y.detach()")
     return _vector(
-        tensor.data_ptr(), tensor.numel(), stride, size, word, tensor, place != HOST, operator, name, name == "y"
+        tensor.data_ptr(), tensor.numel(), stride, size, word, tensor, place != HOST, operator, name, output
     )
+
+
+def bounds(view: np.ndarray[Any, Any]) -> tuple[int, int]:
+    """First byte and one past the last of an array's elements."""
+    first = last = int(view.__array_interface__["data"][0])
+    if view.size == 0:
+        return first, last
+    for length, stride in zip(view.shape, view.strides, strict=True):
+        first += min((length - 1) * stride, 0)
+        last += max((length - 1) * stride, 0)
+    return first, last + view.itemsize
 
 
 def _foreign_view(array: Any, operator: str, name: str) -> np.ndarray[Any, Any]:
@@ -227,16 +243,21 @@ class _Memory:
             pass
 
 
+def numpy_dtype(word: str) -> np.dtype[Any]:
+    """The NumPy type of a word. BF16 is ml_dtypes' where that is imported, else 16 plain bits."""
+    if word == "bf16":
+        ml_dtypes = sys.modules.get("ml_dtypes")
+        return np.dtype(ml_dtypes.bfloat16 if ml_dtypes is not None else np.uint16)
+    return np.dtype(_NUMPY[word])
+
+
 def _numpy_dtype(dtype: Any) -> tuple[np.dtype[Any], str]:
-    """(NumPy type with the right size, word). BF16 is ml_dtypes' where that is installed, else 16 plain bits."""
+    """(NumPy type with the right size, word) of what a user may give as dtype."""
     name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
     word = name if name in _NUMPY else DTYPE_WORDS.get(name)
     if word is None:
         raise StatusError(Status.NOT_SUPPORTED, "DeviceArray", "dtype", f"dtype={dtype!r}: accepted are {', '.join(_NUMPY)}")
-    if word == "bf16":
-        ml_dtypes = sys.modules.get("ml_dtypes")
-        return np.dtype(ml_dtypes.bfloat16 if ml_dtypes is not None else np.uint16), word
-    return np.dtype(_NUMPY[word]), word
+    return numpy_dtype(word), word
 
 
 def empty(shape: int | tuple[int, ...], dtype: Any = "fp32", *, target: str | None = None) -> DeviceArray:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from jitblas.arrays import DTYPE_WORDS, as_vector
-from jitblas.dispatch import fail
+from jitblas.arrays import as_vector, numpy_dtype, word_of
+from jitblas.dispatch import SMALL_BYTES, fail
 from jitblas.errors import ProblemSyntaxError, Status, StatusError
 from jitblas.handle import Handle, default_handle
-from jitblas.jit.kernels import load
+from jitblas.jit.kernels import Kernel, load
 from jitblas.jit.specialization import Specialization, specialize
 from jitblas.operators import OPERATORS
+from jitblas.operators.axpy_ex import bytes_moved
 from jitblas.problem import Problem
 
 
@@ -35,52 +34,43 @@ class Plan:
         kernel = load(self.specialization)
         baked = {name for name, _ in self.specialization.baked}
         self._tiling: Any = kernel.tiling(**{name: value for name, value in values.items() if name not in baked})
-        self._launch = kernel.launch
         runtime, address = handle.runtime, handle.stream.address
-        self._waiting = runtime.launch_stream(address, wait=True, small=True, overlapping=False)
-        self._stream = handle.stream
-        n, incx, incy = problem["n"], problem["incx"], problem["incy"]
-        self._fast = runtime.shares_host_memory and n > 1 and incx > 0 and incy > 0
-        self._shape = (n,)
-        names = {word: name for name, word in DTYPE_WORDS.items()}
-        self._dtype = names[problem["dtype"]]
-        size = 4 if problem["dtype"] == "fp32" else 2
-        self._strides = ((incx * size,), (incy * size,))
-        self._span = ((n - 1) * incx + 1) * size, ((n - 1) * incy + 1) * size
+        waiting = runtime.launch_stream(address, wait=True, small=True, overlapping=False)
+        self._call = self._checked
+        if runtime.shares_host_memory and problem["n"] > 1:
+            self._call = self._compiled(kernel, waiting, small=bytes_moved(problem) < SMALL_BYTES) or self._checked
 
     def __call__(self, *arguments: Any) -> Any:
         """y := alpha * x + y; returns y, with the result there (DeviceArrays: asynchronous)."""
-        if len(arguments) == 3:
-            alpha, x, y = arguments
-        elif len(arguments) == 2:
-            x, y = arguments
-            alpha = self.problem["alpha"]
-        else:
-            raise TypeError(f"a plan is called with (alpha, x, y) or (x, y), not with {len(arguments)} arguments")
-        if (
-            type(x) is np.ndarray
-            and type(y) is np.ndarray
-            and type(alpha) is float
-            and self._fast
-            and x.shape == self._shape == y.shape
-            and x.dtype.name == self._dtype == y.dtype.name
-            and x.strides == self._strides[0]
-            and y.strides == self._strides[1]
-        ):
-            x_address, _ = x.__array_interface__["data"]
-            y_address, read_only = y.__array_interface__["data"]
-            apart = x_address + self._span[0] <= y_address or y_address + self._span[1] <= x_address
-            if apart and not read_only and x.flags.aligned and y.flags.aligned and self._stream._address is not None:
-                self._tiling.alpha = alpha
-                status = self._launch(self.blocks, self._waiting, x_address, y_address, None, self._tiling)
-                if status != 0:
-                    fail(self.handle, status)
-                return y
-        return self._checked(alpha, x, y)
+        if len(arguments) == 2:
+            return self._call(self.problem["alpha"], *arguments)
+        return self._call(*arguments)
 
-    def _checked(self, alpha: Any, x: Any, y: Any) -> Any:
+    def _compiled(self, kernel: Kernel, stream: int, small: bool) -> Any:
+        """The call in compiled code, None where there is no compiler for it."""
+        from jitblas import launcher
+
+        n, word = self.problem["n"], self.problem["dtype"]
+        dtype = numpy_dtype(word)
+        if word_of(dtype) != word:
+            return None  # bfloat16 without ml_dtypes: no NumPy array can have the type
+        arrays = [
+            launcher.ArraySpec(dtype, (n,), (self.problem[inc] * dtype.itemsize,), written)
+            for inc, written in (("incx", False), ("incy", True))
+        ]
+        return launcher.make(
+            kernel.launch_packed, self.blocks, stream, self._tiling, "alpha", arrays, 1, small, self._checked
+        )
+
+    def _checked(self, *arguments: Any) -> Any:
+        """The same through every check; called with a bare status, raise what it means."""
         from jitblas.blas import axpy_ex
 
+        if len(arguments) == 1 and isinstance(arguments[0], int):
+            fail(self.handle, arguments[0])
+        if len(arguments) != 3:
+            raise TypeError(f"a plan is called with (alpha, x, y) or (x, y), not with {len(arguments)} arguments")
+        alpha, x, y = arguments
         for name, array in (("x", x), ("y", y)):
             vector = as_vector(array, "plan", name, self.handle.target)
             inc = self.problem[f"inc{name}"]

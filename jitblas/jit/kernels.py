@@ -26,14 +26,16 @@ from jitblas.targets import ASCEND950PR, HOST, TARGETS
 class Kernel:
     """A loaded kernel.
 
-    `launch(blocks, stream, *addresses, tiling)` returns a status; `tiling` is an instance of `tiling`, the structure
-    of the specialisation's run-time numbers.
+    `launch(blocks, stream, *addresses, numbers)` returns a status; `numbers` is an instance of `tiling`, the structure of
+    the specialisation's run-time numbers.
     """
 
     specialization: Specialization
     key: str
     launch: Callable[..., int]
     tiling: type[ctypes.Structure]
+    launch_packed: int
+    """Address of the same launch with operands in an array and the tiling by address (kernels_src/launcher)."""
 
 
 _kernels: dict[Specialization, Future[Kernel]] = {}
@@ -69,20 +71,22 @@ def _load(specialization: Specialization) -> Kernel:
         from jitblas.runtime.device_object import check_device_object
 
         check_device_object(str(path), kind)
-    library = _open(str(path), key)
-    runtime_for(specialization.target).bind(library)
+    runtime = runtime_for(specialization.target)  # first: a device kernel needs the libraries that it brings
+    library = open_library(str(path), key)
+    runtime.bind(library)
     baked = frozenset(name for name, _ in specialization.baked)
     struct = tiling_struct(specialization.path.fields, baked)
     launch = library.launch
     launch.argtypes = [ctypes.c_uint32, ctypes.c_void_p, *[ctypes.c_void_p] * specialization.path.pointers, struct]
     launch.restype = ctypes.c_int
-    return Kernel(specialization, key, launch, struct)
+    packed = ctypes.cast(library.launch_packed, ctypes.c_void_p).value or 0
+    return Kernel(specialization, key, launch, struct, packed)
 
 
-def _open(path: str, key: str) -> ctypes.CDLL:
+def open_library(path: str, key: str, kind: type[ctypes.CDLL] = ctypes.CDLL) -> ctypes.CDLL:
     """dlopen a verified file; it must export the key that was asked for."""
     try:
-        library = ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
+        library = kind(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
         library.jitblas_key.restype = ctypes.c_char_p
         exported = library.jitblas_key()
     except (OSError, AttributeError) as error:
@@ -103,7 +107,7 @@ def _runtime(target: str) -> Runtime:
         from jitblas.runtime.host import HostRuntime
 
         path, key = artifacts.obtain(host_runtime_recipe())
-        runtime = HostRuntime(_open(str(path), key), config.threads())
+        runtime = HostRuntime(open_library(str(path), key), config.threads())
     atexit.register(runtime.shutdown)
     return runtime
 

@@ -11,6 +11,7 @@ import functools
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
+from types import ModuleType
 
 from jitblas.toolchain.base import Toolchain
 
@@ -40,6 +41,13 @@ def tree_digest(folders: tuple[Path, ...]) -> str:
                 name = f"{folder.name}/{path.relative_to(folder).as_posix()}"
                 fields.append((name, hashlib.sha256(path.read_bytes()).hexdigest()))
     return digest(fields)
+
+
+@functools.cache
+def module_digest(module: ModuleType) -> str:
+    """Digest of a Python module's source: its output is compiled, so its text is part of *what*."""
+    assert module.__file__ is not None
+    return hashlib.sha256(Path(module.__file__).read_bytes()).hexdigest()
 
 
 def how(toolchain: Toolchain, extra_flags: tuple[str, ...]) -> str:

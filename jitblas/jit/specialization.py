@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jitblas import config
-from jitblas.jit import keys
-from jitblas.jit.launch_syntax import rewrite_launches
+from jitblas.jit import keys, launch_syntax
 from jitblas.jit.render import render
 from jitblas.operators import OPERATORS
 from jitblas.operators.base import Variant
@@ -63,6 +62,8 @@ class Specialization:
                 *((f"constant {name}", repr(value)) for name, value in self.constants),
                 *((f"baked {name}", repr(value)) for name, value in self.baked),
                 *((f"define {name}", value) for name, value in self.defines.items()),
+                ("source", self.rendered),
+                ("rewriting", keys.module_digest(launch_syntax) if self.target == HOST else ""),
                 ("sources", keys.tree_digest(tuple(folders))),
                 ("target", self.target),
                 ("profile", self.profile.name),
@@ -75,11 +76,15 @@ class Specialization:
         """`what/how`: the folder of the artifact. Needs a compiler to be found."""
         return str(self.recipe.key())
 
+    @functools.cached_property
+    def rendered(self) -> str:
+        """The Ascend C of this kernel, the same for every target."""
+        return render(self.path, self.constants, self.baked, config.kernels_folder())
+
     @property
     def source(self) -> str:
-        """What is compiled: Ascend C; for the host with launches rewritten."""
-        text = render(self.path, self.constants, self.baked, config.kernels_folder())
-        return rewrite_launches(text) if self.target == HOST else text
+        """What is compiled: the Ascend C; for the host with launches rewritten."""
+        return launch_syntax.rewrite_launches(self.rendered) if self.target == HOST else self.rendered
 
     @property
     def command(self) -> list[str]:

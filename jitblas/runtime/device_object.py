@@ -28,7 +28,7 @@ ACCEPTED = {"vector": ("vector",), "cube": ("cube",), "mixed": ("vector", "cube"
 
 
 class Image(NamedTuple):
-    """An embedded device image: where it starts and its e_flags (None if its header is cut off or malformed)."""
+    """An embedded device image: where it starts and its e_flags (None: a header cut off or malformed)."""
 
     offset: int
     flags: int | None
@@ -70,8 +70,8 @@ def check_device_object(path_or_bytes: str | os.PathLike[str] | bytes, kind: str
     found = ", ".join(dict.fromkeys(_describe(image.flags) for image in images)) or "no device code"
     wanted = " or ".join(f"{flags:#x}" for flags in sorted(accepted))
     raise ArchMismatch(
-        f"{what} holds {found}; accepted for a {kind} kernel of the Ascend 950 is device code with e_flags {wanted}; "
-        f"compile it for --npu-arch=dav-3510"
+        f"{what} holds {found}; accepted for a {kind} kernel of the Ascend 950 is device code with e_flags "
+        f"{wanted}: compile it with --npu-arch=dav-3510"
     )
 
 

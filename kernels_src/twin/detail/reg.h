@@ -42,10 +42,6 @@ struct MaskReg {
 
 namespace twin {
 
-JITBLAS_INLINE Words ZeroUnselected(Words value, const AscendC::Reg::MaskReg& mask, int chunk) {
-    return mask.all ? value : value & mask.select[chunk];
-}
-
 // Writes the words or shorts whose word of `select` is set, and no other byte: behind a bound tensor the neighbours may
 // be another block's.
 template <typename Element>
@@ -66,24 +62,6 @@ constexpr bool kSame<T, T> = true;
 template <typename T>
 constexpr bool kIsHalf = kSame<T, half> || kSame<T, bfloat16_t>;
 
-template <typename T>
-JITBLAS_INLINE Floats FloatsFrom(Shorts bits) {
-    if constexpr (kSame<T, half>) {
-        return FloatsFromHalf(bits);
-    } else {
-        return FloatsFromBf16(bits);
-    }
-}
-
-template <typename T>
-JITBLAS_INLINE Shorts ShortsFrom(Floats value) {
-    if constexpr (kSame<T, half>) {
-        return HalfFromFloats(value);
-    } else {
-        return Bf16FromFloats(value);
-    }
-}
-
 }  // namespace twin
 
 namespace AscendC {
@@ -101,16 +79,55 @@ struct RegTensor<float> {
 };
 
 // A register of 16-bit elements, always in the spread form of DIST_UNPACK_B16 and RegLayout::ZERO: element i in the low
-// half of word i, high halves zero. Only the low halves are kept, so neither unpacking nor packing costs anything.
+// half of word i, high halves zero. Only the low halves are kept, side by side, so neither unpacking nor packing costs
+// anything.
 template <>
 struct RegTensor<half> {
-    ::twin::Shorts low[::twin::kChunks];
+    ::twin::Shorts chunk[::twin::kChunks];
 };
 
 template <>
 struct RegTensor<bfloat16_t> {
-    ::twin::Shorts low[::twin::kChunks];
+    ::twin::FullShorts chunk[::twin::kChunks / 2];
 };
+
+}  // namespace Reg
+}  // namespace AscendC
+
+namespace twin {
+
+JITBLAS_INLINE void ZeroUnselected(AscendC::Reg::RegTensor<float>& value, const AscendC::Reg::MaskReg& mask) {
+    if (!mask.all) {
+        JITBLAS_UNROLL
+        for (int i = 0; i < kChunks; ++i) {
+            value.chunk[i] = reinterpret_cast<Floats>(reinterpret_cast<Words>(value.chunk[i]) & mask.select[i]);
+        }
+    }
+}
+
+// Chunks i and i + 1 of floats from a register of 16-bit elements, and into one.
+JITBLAS_INLINE void Widen(const AscendC::Reg::RegTensor<half>& from, int i, Floats* low, Floats* high) {
+    *low = FloatsFromHalf(from.chunk[i]);
+    *high = FloatsFromHalf(from.chunk[i + 1]);
+}
+
+JITBLAS_INLINE void Widen(const AscendC::Reg::RegTensor<bfloat16_t>& from, int i, Floats* low, Floats* high) {
+    FloatsFromBf16(from.chunk[i / 2], low, high, MakeIndices<2 * kWords>());
+}
+
+JITBLAS_INLINE void Narrow(AscendC::Reg::RegTensor<half>& to, int i, Floats low, Floats high) {
+    to.chunk[i] = HalfFromFloats(low);
+    to.chunk[i + 1] = HalfFromFloats(high);
+}
+
+JITBLAS_INLINE void Narrow(AscendC::Reg::RegTensor<bfloat16_t>& to, int i, Floats low, Floats high) {
+    to.chunk[i / 2] = Bf16FromFloats(low, high);
+}
+
+}  // namespace twin
+
+namespace AscendC {
+namespace Reg {
 
 template <typename T, MaskPattern pattern = MaskPattern::ALL>
 JITBLAS_INLINE MaskReg CreateMask() {
@@ -140,59 +157,57 @@ JITBLAS_INLINE MaskReg UpdateMask(uint32_t& count) {
 }
 
 template <typename T = DefaultType, LoadDist dist = LoadDist::DIST_NORM, typename R, typename A>
-JITBLAS_INLINE void LoadAlign(R& destination, A* address) {
-    if constexpr (::twin::kIsHalf<A>) {
-        static_assert(dist == LoadDist::DIST_UNPACK_B16, "the twin loads 16-bit elements with DIST_UNPACK_B16");
-        JITBLAS_UNROLL
-        for (int i = 0; i < ::twin::kChunks; ++i) {
-            destination.low[i] = ::twin::LoadShorts(address + i * ::twin::kWords);
-        }
-    } else {
-        static_assert(::twin::kSame<A, float> && dist == LoadDist::DIST_NORM, "the twin loads floats with DIST_NORM");
-        JITBLAS_UNROLL
-        for (int i = 0; i < ::twin::kChunks; ++i) {
-            destination.chunk[i] = reinterpret_cast<::twin::Floats>(::twin::LoadWords(address + i * ::twin::kWords));
-        }
+JITBLAS_INLINE void LoadAlign(RegTensor<R>& destination, A* address) {
+    static_assert(::twin::kSame<A, R> && dist == (sizeof(A) == 2 ? LoadDist::DIST_UNPACK_B16 : LoadDist::DIST_NORM),
+                  "the twin loads 16-bit elements with DIST_UNPACK_B16 and floats with DIST_NORM");
+    const uint8_t* from = reinterpret_cast<const uint8_t*>(address);
+    JITBLAS_UNROLL
+    for (auto& chunk : destination.chunk) {
+        chunk = ::twin::LoadUnaligned(chunk, from);
+        from += sizeof(chunk);
     }
 }
 
 template <typename T = DefaultType, StoreDist dist = StoreDist::DIST_NORM, typename R, typename A>
-JITBLAS_INLINE void StoreAlign(A* address, R& source, MaskReg& mask) {
-    static_assert(::twin::kIsHalf<A> ? dist == StoreDist::DIST_PACK_B32 : dist == StoreDist::DIST_NORM,
+JITBLAS_INLINE void StoreAlign(A* address, RegTensor<R>& source, MaskReg& mask) {
+    static_assert(::twin::kSame<A, R> && dist == (sizeof(A) == 2 ? StoreDist::DIST_PACK_B32 : StoreDist::DIST_NORM),
                   "the twin stores 16-bit elements with DIST_PACK_B32 and floats with DIST_NORM");
     if (mask.all) {
+        uint8_t* to = reinterpret_cast<uint8_t*>(address);
         JITBLAS_UNROLL
-        for (int i = 0; i < ::twin::kChunks; ++i) {
-            if constexpr (::twin::kIsHalf<A>) {
-                ::twin::StoreShorts(address + i * ::twin::kWords, source.low[i]);
-            } else {
-                ::twin::StoreWords(address + i * ::twin::kWords, reinterpret_cast<::twin::Words>(source.chunk[i]));
-            }
+        for (auto& chunk : source.chunk) {
+            ::twin::StoreUnaligned(to, chunk);
+            to += sizeof(chunk);
         }
     } else {
         // Copies, because a register whose address is taken would live in memory everywhere.
-        const R from = source;
+        const RegTensor<R> from = source;
         const MaskReg selected = mask;
         ::twin::StoreSelected(address, reinterpret_cast<const A*>(&from), selected.select);
     }
 }
 
-template <typename T = DefaultType, typename U = DefaultType, const CastTrait& trait, typename S, typename V>
+template <typename T, typename U, const CastTrait& trait, typename S, typename V>
 JITBLAS_INLINE void Cast(S& destination, V& source, MaskReg& mask) {
     static_assert(trait.layoutMode == RegLayout::ZERO && trait.mrgMode == MaskMergeMode::ZEROING,
                   "the twin casts with RegLayout::ZERO and MaskMergeMode::ZEROING");
-    JITBLAS_UNROLL
-    for (int i = 0; i < ::twin::kChunks; ++i) {
-        if constexpr (::twin::kSame<T, float> && ::twin::kIsHalf<U>) {
-            destination.chunk[i] = reinterpret_cast<::twin::Floats>(::twin::ZeroUnselected(
-                reinterpret_cast<::twin::Words>(::twin::FloatsFrom<U>(source.low[i])), mask, i));
-        } else {
-            static_assert(::twin::kSame<U, float> && ::twin::kIsHalf<T> && trait.roundMode == RoundMode::CAST_RINT &&
-                              trait.satMode == SatMode::NO_SAT,
-                          "the twin narrows float to half or bfloat16_t with CAST_RINT and NO_SAT");
-            const ::twin::Shorts narrow = ::twin::ShortsFrom<T>(source.chunk[i]);
-            destination.low[i] =
-                mask.all ? narrow : ::twin::Narrow(::twin::ZeroUnselected(::twin::Widen(narrow), mask, i));
+    constexpr bool widens = ::twin::kSame<T, float>;
+    static_assert(widens ? ::twin::kIsHalf<U>
+                         : ::twin::kIsHalf<T> && ::twin::kSame<U, float> && trait.roundMode == RoundMode::CAST_RINT &&
+                               trait.satMode == SatMode::NO_SAT,
+                  "the twin casts half and bfloat16_t to float, and back with CAST_RINT and NO_SAT");
+    if constexpr (widens) {
+        JITBLAS_UNROLL
+        for (int i = 0; i < ::twin::kChunks; i += 2) {
+            ::twin::Widen(source, i, &destination.chunk[i], &destination.chunk[i + 1]);
+        }
+        ::twin::ZeroUnselected(destination, mask);
+    } else {
+        RegTensor<float> selected = source;
+        ::twin::ZeroUnselected(selected, mask);  // zero casts to zero
+        JITBLAS_UNROLL
+        for (int i = 0; i < ::twin::kChunks; i += 2) {
+            ::twin::Narrow(destination, i, selected.chunk[i], selected.chunk[i + 1]);
         }
     }
 }
@@ -206,9 +221,9 @@ template <typename Operation>
 JITBLAS_INLINE void EachChunk(AscendC::Reg::RegTensor<float>& destination, AscendC::Reg::MaskReg& mask, Operation op) {
     JITBLAS_UNROLL
     for (int i = 0; i < kChunks; ++i) {
-        destination.chunk[i] =
-            reinterpret_cast<Floats>(ZeroUnselected(reinterpret_cast<Words>(op(i)), mask, i));
+        destination.chunk[i] = op(i);
     }
+    ZeroUnselected(destination, mask);
 }
 
 }  // namespace twin

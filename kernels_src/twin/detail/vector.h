@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "core.h"
 #include "half.h"
 
 namespace twin {
@@ -25,24 +26,17 @@ typedef uint32_t Words __attribute__((vector_size(kChunkBytes)));
 typedef uint16_t Shorts __attribute__((vector_size(kChunkBytes / 2)));   // as many as there are words
 typedef uint16_t FullShorts __attribute__((vector_size(kChunkBytes)));
 
-// Element alignment only: a bound tensor starts where the user's array does.
-typedef Words UnalignedWords __attribute__((aligned(1), may_alias));
-typedef Shorts UnalignedShorts __attribute__((aligned(1), may_alias));
-
-JITBLAS_INLINE Words LoadWords(const void* address) {
-    return *static_cast<const UnalignedWords*>(address);
+// Element alignment only: a bound tensor starts where the user's array does. The first argument is there for its type.
+template <typename V>
+JITBLAS_INLINE V LoadUnaligned(const V&, const void* address) {
+    typedef V Unaligned __attribute__((aligned(1), may_alias));
+    return *static_cast<const Unaligned*>(address);
 }
 
-JITBLAS_INLINE void StoreWords(void* address, Words value) {
-    *static_cast<UnalignedWords*>(address) = value;
-}
-
-JITBLAS_INLINE Shorts LoadShorts(const void* address) {
-    return *static_cast<const UnalignedShorts*>(address);
-}
-
-JITBLAS_INLINE void StoreShorts(void* address, Shorts value) {
-    *static_cast<UnalignedShorts*>(address) = value;
+template <typename V>
+JITBLAS_INLINE void StoreUnaligned(void* address, const V& value) {
+    typedef V Unaligned __attribute__((aligned(1), may_alias));
+    *static_cast<Unaligned*>(address) = value;
 }
 
 JITBLAS_INLINE Floats Broadcast(float value) {
@@ -57,13 +51,12 @@ JITBLAS_INLINE Words LaneNumbers() {
     return lanes;
 }
 
-JITBLAS_INLINE Words Widen(Shorts value) {
-    return __builtin_convertvector(value, Words);
-}
-
-JITBLAS_INLINE Shorts Narrow(Words value) {
-    return __builtin_convertvector(value, Shorts);
-}
+// A shuffle of two vectors by constant indices; GCC before 12 has it only under an older name.
+#if defined(__clang__) || __GNUC__ >= 12
+#define JITBLAS_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define JITBLAS_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, FullShorts{__VA_ARGS__})
+#endif
 
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_elementwise_fma)
@@ -88,16 +81,50 @@ JITBLAS_INLINE Floats FusedMultiplyAdd(Floats a, Floats b, Floats c) {
 #endif
 }
 
-JITBLAS_INLINE Floats FloatsFromBf16(Shorts bits) {
-    return reinterpret_cast<Floats>(Widen(bits) << 16);
+// Whether an element of either is NaN; where no instruction answers that at once, yes, which is always safe.
+JITBLAS_INLINE bool MayHoldNan(Floats a, Floats b) {
+#if defined(__AVX512F__)
+    return __builtin_ia32_cmpps512_mask(a, b, 3, -1, 4) != 0;
+#elif defined(__AVX__)
+    return __builtin_ia32_movmskps256(__builtin_ia32_cmpps256(a, b, 3)) != 0;
+#else
+    static_cast<void>(a), static_cast<void>(b);
+    return true;
+#endif
 }
 
-JITBLAS_INLINE Shorts Bf16FromFloats(Floats value) {
-    const Words bits = reinterpret_cast<Words>(value);
-    const Words rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
-    const Words quiet = bits | 0x400000u;
+// BF16 is the high half of an FP32 word, so a chunk of 16-bit elements becomes two of words, and back, by one shuffle
+// each: the low half of `bits`, then the high half.
+template <int... I>
+JITBLAS_INLINE void FloatsFromBf16(FullShorts bits, Floats* low, Floats* high, Indices<I...>) {
+    const FullShorts zero = {};
+    constexpr int kShorts = 2 * kWords;
+    *low = reinterpret_cast<Floats>(JITBLAS_SHUFFLE(zero, bits, (I % 2 == 0 ? 0 : kShorts + I / 2)...));
+    *high = reinterpret_cast<Floats>(JITBLAS_SHUFFLE(zero, bits, (I % 2 == 0 ? 0 : kShorts + kWords + I / 2)...));
+}
+
+template <int... I>
+JITBLAS_INLINE FullShorts HighHalves(Words low, Words high, Indices<I...>) {
+    return JITBLAS_SHUFFLE(reinterpret_cast<FullShorts>(low), reinterpret_cast<FullShorts>(high), (2 * I + 1)...);
+}
+
+JITBLAS_INLINE Words RoundToHighHalf(Words bits) {
+    return bits + 0x7fffu + ((bits >> 16) & 1u);
+}
+
+JITBLAS_INLINE Words KeepNan(Floats value, Words rounded) {
     const Words nan = reinterpret_cast<Words>(value != value);
-    return Narrow(((nan & quiet) | (~nan & rounded)) >> 16);
+    return (nan & (reinterpret_cast<Words>(value) | 0x400000u)) | (~nan & rounded);
+}
+
+JITBLAS_INLINE FullShorts Bf16FromFloats(Floats low, Floats high) {
+    Words rounded_low = RoundToHighHalf(reinterpret_cast<Words>(low));
+    Words rounded_high = RoundToHighHalf(reinterpret_cast<Words>(high));
+    if (__builtin_expect(MayHoldNan(low, high), 0)) {
+        rounded_low = KeepNan(low, rounded_low);
+        rounded_high = KeepNan(high, rounded_high);
+    }
+    return HighHalves(rounded_low, rounded_high, MakeIndices<2 * kWords>());
 }
 
 #if defined(__AVX512F__)

@@ -1,0 +1,149 @@
+"""The compiled way into a plan (kernels_src/launcher); where it cannot be built, plans call through ctypes instead."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable, Sequence
+from ctypes import c_int32, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jitblas import config
+from jitblas.errors import Error
+from jitblas.jit import artifacts, keys
+from jitblas.jit.artifacts import Recipe
+from jitblas.jit.kernels import open_library
+from jitblas.targets import HOST
+
+MAX_ARRAYS, MAX_DIMENSIONS, MAX_TILING_BYTES = 4, 3, 256
+
+_PYTHON_FUNCTIONS = (
+    "PyObject_Type", "Py_IncRef", "Py_DecRef", "PyFloat_AsDouble", "PyTuple_New", "PyTuple_SetItem", "PyObject_Call",
+    "PyCFunction_NewEx", "PyCapsule_New", "PyCapsule_GetPointer", "PyEval_SaveThread", "PyEval_RestoreThread",
+    "PyLong_FromLong",
+)  # fmt: skip
+"""Functions of Python's stable ABI, in the order of launcher.cpp's PythonFunctions."""
+
+
+class _Array(ctypes.Structure):
+    _fields_ = [
+        ("dtype", c_void_p), ("dimensions", c_int32), ("written", c_int32), ("shape", c_int64 * MAX_DIMENSIONS),
+        ("strides", c_int64 * MAX_DIMENSIONS), ("low", c_int64), ("high", c_int64),
+    ]  # fmt: skip
+
+
+class _Plan(ctypes.Structure):
+    _fields_ = [
+        ("python", c_void_p), ("launch", c_void_p), ("array_type", c_void_p), ("float_type", c_void_p),
+        ("fallback", c_void_p), ("stream", c_void_p), ("head_bytes", c_uint64), ("blocks", c_uint32),
+        ("scalar_offset", c_uint32), ("arrays", c_uint32), ("result", c_uint32), ("release_gil", c_uint32),
+        ("operands", c_uint32), ("array", _Array * MAX_ARRAYS),
+        ("tiling", c_uint8 * MAX_TILING_BYTES),
+    ]  # fmt: skip
+
+
+class ArraySpec(NamedTuple):
+    """What an argument must be to take the compiled way: layout in bytes, and whether it is written."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    written: bool
+
+
+def make(
+    launch_packed: int,
+    blocks: int,
+    stream: int,
+    tiling: ctypes.Structure,
+    scalar: str,
+    arrays: Sequence[ArraySpec],
+    result: int,
+    small: bool,
+    fallback: Callable[..., Any],
+) -> Callable[..., Any] | None:
+    """A function `call(scalar, *arrays)` that launches without Python code, or None where none can be built.
+
+    `fallback` is called instead when an argument is not what `arrays` says, and with the bare status of a launch that
+    failed.
+    """
+    library = _library()
+    if library is None or len(arrays) > MAX_ARRAYS or ctypes.sizeof(tiling) > MAX_TILING_BYTES:
+        return None
+    plan = _Plan(
+        python=ctypes.addressof(_python_functions()),
+        launch=launch_packed,
+        array_type=id(np.ndarray),
+        float_type=id(float),
+        fallback=id(fallback),
+        stream=stream,
+        head_bytes=object.__basicsize__,
+        blocks=blocks,
+        scalar_offset=getattr(type(tiling), scalar).offset,
+        arrays=len(arrays),
+        result=result,
+        release_gil=not small,
+        operands=len(arrays),
+    )
+    for place, spec in zip(plan.array, arrays, strict=False):
+        place.dtype, place.dimensions, place.written = id(spec.dtype), len(spec.shape), spec.written
+        place.shape[: len(spec.shape)] = spec.shape
+        place.strides[: len(spec.strides)] = spec.strides
+        reach = [(length - 1) * stride for length, stride in zip(spec.shape, spec.strides, strict=True)]
+        place.low = sum(min(step, 0) for step in reach)
+        place.high = sum(max(step, 0) for step in reach) + spec.dtype.itemsize
+    ctypes.memmove(ctypes.addressof(plan) + _Plan.tiling.offset, ctypes.addressof(tiling), ctypes.sizeof(tiling))
+    made: Callable[..., Any] = library.jitblas_launcher_make(ctypes.addressof(plan))
+    return made
+
+
+@functools.cache
+def _python_functions() -> ctypes.Array[c_void_p]:
+    addresses = [ctypes.cast(getattr(ctypes.pythonapi, name), c_void_p).value for name in _PYTHON_FUNCTIONS]
+    return (c_void_p * len(addresses))(*addresses)
+
+
+@functools.cache
+def _library() -> Any:
+    """The loaded launcher; None where it cannot be had, with the reason in :func:`missing`."""
+    try:
+        path, key = artifacts.obtain(launcher_recipe())
+        library: Any = open_library(str(path), key, ctypes.PyDLL)
+    except Error as error:
+        _reasons.append(str(error))
+        return None
+    library.jitblas_launcher_plan_bytes.restype = c_uint64
+    if library.jitblas_launcher_plan_bytes() != ctypes.sizeof(_Plan):
+        _reasons.append("the launcher's structures differ from launcher.py's")
+        return None
+    library.jitblas_launcher_make.argtypes = [c_void_p]
+    library.jitblas_launcher_make.restype = ctypes.py_object
+    return library
+
+
+_reasons: list[str] = []
+
+
+def missing() -> str | None:
+    """Why plans of this process go through ctypes, None if they do not."""
+    return None if _library() is not None else _reasons[-1]
+
+
+def launcher_recipe() -> Recipe:
+    """The launcher as an artifact of the store."""
+    folder = config.kernels_folder() / "launcher"
+    fields = [
+        ("schema", str(keys.SCHEMA)), ("operator", "launcher"), ("sources", keys.tree_digest((folder,))),
+        ("target", HOST),
+    ]  # fmt: skip
+    return Recipe(
+        title="the launcher",
+        what=keys.digest(fields),
+        target=HOST,
+        source=lambda: (folder / "launcher.cpp").read_text(encoding="utf-8"),
+        include=(str(folder),),
+        defines=(),
+        facts={"operator": "launcher"},
+    )

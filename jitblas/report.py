@@ -1,0 +1,255 @@
+"""What jitblas finds on this machine: one dict, which `show_config()` and `jitblas doctor` print.
+
+Looking changes nothing but the store's notes about compilers, and what is broken is reported, not raised.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal, TypeVar, overload
+
+from jitblas import __version__, config, toolchain
+from jitblas.errors import CacheError, Error
+from jitblas.jit import cpu
+from jitblas.jit.kernels import default_target, host_runtime_recipe
+from jitblas.operators import OPERATORS
+from jitblas.report_text import render
+from jitblas.runtime import acl
+from jitblas.store import Store
+from jitblas.store.folders import FORMAT, refusal
+from jitblas.targets import ASCEND950PR, HOST, TARGETS
+from jitblas.toolchain.base import Compiler, Toolchain
+from jitblas.toolchain.bisheng import cann_version, version_at_least
+
+Found = dict[str, Any]
+Answer = TypeVar("Answer")
+
+PACKAGES = ("numpy", "diskcache", "filelock", "platformdirs", "ml_dtypes", "ziglang")
+
+
+@overload
+def show_config(mode: Literal["print"] = "print") -> None: ...
+@overload
+def show_config(mode: Literal["dict"]) -> Found: ...
+def show_config(mode: str = "print") -> Found | None:
+    """Versions, compilers, CANN, devices, store and settings, as jitblas finds them.
+
+    Parameters
+    ----------
+    mode : "print" writes text to stdout; "dict" returns a dict that JSON can hold
+    """
+    if mode not in ("print", "dict"):
+        raise ValueError(f"mode={mode!r}: accepted are 'print' and 'dict'")
+    found = collect()
+    if mode == "dict":
+        return found
+    print("\n".join(render(found)))
+    return None
+
+
+def collect() -> Found:
+    """Everything that `show_config` and the doctor tell. `errors` lists settings that cannot be used."""
+    errors: list[str] = []
+    nowhere: Found = {"path": None, "usable": False, "problem": "no folder for it is known"}
+    store = _ask(errors, store_facts, nowhere)
+    compilers = _compilers(errors, store["usable"])
+    cann = _cann(errors)
+    found: Found = {
+        "jitblas": {"version": __version__, "folder": str(Path(__file__).parent)},
+        "python": {"version": platform.python_version(), "executable": sys.executable},
+        "machine": f"{platform.system()} {platform.machine()}",
+        "packages": {name: _package_version(name) for name in PACKAGES},
+        "kernels": _ask(errors, lambda: str(config.kernels_folder()), None),
+        "compilers": compilers,
+        "cann": cann,
+        "operators": _operators(cann["version"]),
+        "targets": _targets(compilers, cann, store["usable"]),
+        "default_target": _ask(errors, default_target, None),
+        "store": store,
+        "threads": _ask(errors, config.threads, None),
+        "settings": _settings(),
+    }
+    for check in (config.mode, config.twin_build, config.extra_flags, config.lock_timeout):
+        _ask(errors, check, None)
+    return found | {"errors": list(dict.fromkeys(errors))}
+
+
+def _ask(errors: list[str], question: Callable[[], Answer], otherwise: Answer) -> Answer:
+    """The answer, or `otherwise` and a line in `errors`."""
+    try:
+        return question()
+    except (Error, ValueError, OSError) as error:
+        errors.append(str(error))
+        return otherwise
+
+
+def _package_version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _compilers(errors: list[str], store_usable: bool) -> list[Found]:
+    """One row per candidate of every target: `counts` is True, False, or None if it was not asked."""
+    folder = None
+    if store_usable and os.environ.get("JITBLAS_MODE") != "off":
+        folder = str(config.cache_folder() / FORMAT / "toolchains")
+    rows: list[Found] = []
+    for target in TARGETS:
+        rows += _ask(errors, functools.partial(_tried, target, folder), [])
+    return rows
+
+
+def _tried(target: str, memo_folder: str | None) -> list[Found]:
+    rows: list[Found] = []
+    for compiler in toolchain.compilers(target):
+        programs: set[str] = set()
+        for driver in dict.fromkeys(compiler.candidates()):
+            program = os.path.realpath(driver[0])
+            if program in programs and len(driver) == 1:  # c++ is most often a link to g++
+                continue
+            programs.add(program)
+            row = {"target": target, "kind": compiler.name, "command": " ".join(driver)}
+            if compiler.name == "zig" and any(other["counts"] for other in rows):
+                # Its first run takes most of a minute, here for nothing.
+                rows.append(row | {"counts": None, "detail": "found; not asked, since another one counts"})
+                continue
+            answer = toolchain._remembered(compiler, driver, memo_folder, cpu.fingerprint())
+            rows.append(row | _verdict(answer))
+        for name in _absent(compiler, bool(programs)):
+            row = {"target": target, "kind": compiler.name, "command": name}
+            rows.append(row | {"counts": False, "detail": "not found"})
+    return rows
+
+
+def _verdict(answer: Toolchain | str) -> Found:
+    if isinstance(answer, Toolchain):
+        return {"kind": answer.name, "counts": True, "detail": answer.version}
+    return {"counts": False, "detail": answer}
+
+
+def _absent(compiler: Compiler, found: bool) -> list[str]:
+    """Commands that were looked for in vain."""
+    variable = {"gnu": "JITBLAS_CXX", "bisheng": "JITBLAS_BISHENG"}.get(compiler.name, "")
+    named = os.environ.get(variable)
+    if named:
+        return [] if found else [f"{variable}={named}"]
+    if compiler.name == "gnu":
+        return [name for name in ("g++", "clang++") if shutil.which(name) is None]
+    return [] if found else [compiler.name]
+
+
+def _cann(errors: list[str]) -> Found:
+    usable, device = _ask(errors, acl.availability, (False, "the runtime cannot be asked"))
+    return {
+        "home": os.environ.get("ASCEND_HOME_PATH"),
+        "version": _ask(errors, cann_version, None),
+        "library": _ask(errors, acl.find_library, None),
+        "device": {"usable": usable, "detail": device},
+    }
+
+
+def _operators(cann: str | None) -> Found:
+    """Operator -> the CANN version it needs, and whether the one found suffices (None: there is none)."""
+    return {
+        name: {
+            "minimum_cann": operator.minimum_cann,
+            "suffices": None if cann is None else version_at_least(cann, operator.minimum_cann),
+        }
+        for name, operator in OPERATORS.items()
+    }
+
+
+def _targets(compilers: list[Found], cann: Found, store_usable: bool) -> Found:
+    """Target -> whether kernels can be run on it here, and why."""
+    counting = {row["target"]: row for row in reversed(compilers) if row["counts"]}
+    works: Found = {}
+    for target in TARGETS:
+        compiler = counting.get(target)
+        stored = compiler is None and store_usable and _holds_kernels(target)
+        detail = f"compiles with {compiler['command']}" if compiler else "no compiler counts"
+        if stored:
+            detail = f"{detail}; runs what the store holds"
+        ready = compiler is not None or stored
+        if target == ASCEND950PR:
+            ready = ready and cann["device"]["usable"]
+            detail = f"{detail}; {'a device answers' if cann['device']['usable'] else 'no device answers'}"
+        works[target] = {"works": ready, "detail": detail}
+    return works
+
+
+def _holds_kernels(target: str) -> bool:
+    """Whether the store has kernels for a target, and the host runtime where they need it."""
+    store = opened_store()
+    if store is None:
+        return False
+    if target == HOST:
+        return bool(store.candidates(host_runtime_recipe().what))
+    return any(meta.get("target") == target for _, meta in store.entries())
+
+
+def _settings() -> Found:
+    """Environment variable -> its value and whether it is set; unset ones have their default."""
+    return {
+        setting.name: {
+            "value": os.environ.get(setting.name) or setting.default,
+            "set": bool(os.environ.get(setting.name)),
+            "meaning": setting.meaning,
+        }
+        for setting in config.SETTINGS
+    }
+
+
+def store_facts() -> Found:
+    """The store's folder and whether code in it is trusted and more can be put there. Creates nothing."""
+    root = config.cache_folder() / FORMAT
+    exists = os.path.lexists(root)
+    problem = refusal(root, (os.geteuid(),)) if exists else None
+    above = next(folder for folder in (root, *root.parents) if os.path.lexists(folder))
+    writable = above.is_dir() and os.access(above, os.W_OK | os.X_OK)
+    facts: Found = {
+        "path": str(root),
+        "exists": exists,
+        "trusted": problem is None,
+        "writable": writable,
+        "usable": problem is None and writable,
+        "problem": problem or (None if writable else f"cannot be written ({above})"),
+        "read_only": [str(folder / FORMAT) for folder in config.read_only_folders()],
+    }
+    store = opened_store() if facts["usable"] else None
+    sizes = [entry_bytes(meta) for _, meta in store.entries()] if store else []
+    return facts | {"entries": len(sizes), "bytes": sum(sizes)}
+
+
+def opened_store() -> Store | None:
+    """The store on disk, whatever JITBLAS_MODE says; None if it was not made yet.
+
+    Raises
+    ------
+    CacheError
+        Its folder is not one that we would run code from.
+    """
+    folder = config.cache_folder()
+    root = folder / FORMAT
+    if not os.path.lexists(root):
+        return None
+    reason = refusal(root, (os.geteuid(),))
+    if reason is None and not os.access(root, os.W_OK | os.X_OK):
+        reason = "cannot be written"
+    if reason is not None:
+        raise CacheError(f"the store {root} {reason}; set JITBLAS_CACHE_DIR to a folder of your own")
+    return Store(folder, config.read_only_folders())
+
+
+def entry_bytes(meta: Found) -> int:
+    """Size of an entry's files, as its meta.json says."""
+    files = meta.get("files")
+    return sum(int(facts.get("size", 0)) for facts in files.values()) if isinstance(files, dict) else 0
