@@ -56,6 +56,14 @@ UPPER, LOWER = Fill.UPPER, Fill.LOWER
 
 _AXPY_TYPES = {int(ACL_FLOAT): ("fp32", 4), int(ACL_FLOAT16): ("fp16", 2), int(ACL_BF16): ("bf16", 2)}
 
+_CTYPES_POINTERS: tuple[Any, ...] = (
+    ctypes._Pointer, ctypes.c_void_p, ctypes.c_char_p, type(ctypes.byref(ctypes.c_int())),
+)  # fmt: skip
+"""ctypes objects whose value is an address."""
+
+_CTYPES_DATA: tuple[Any, ...] = (ctypes._SimpleCData, ctypes.Array, ctypes.Structure)
+"""ctypes objects that are the memory (pointers are simple data too, and come first)."""
+
 _state = threading.local()
 
 
@@ -251,14 +259,10 @@ def _address(pointer: Any, name: str) -> int:
         return address
     if isinstance(pointer, DeviceArray):
         return pointer.address
-    if isinstance(pointer, ctypes._Pointer):
+    if isinstance(pointer, _CTYPES_POINTERS):
         return ctypes.cast(pointer, ctypes.c_void_p).value or 0
-    if isinstance(pointer, (ctypes.c_void_p, ctypes.c_char_p)):
-        return ctypes.cast(pointer, ctypes.c_void_p).value or 0
-    if isinstance(pointer, (ctypes._SimpleCData, ctypes.Array, ctypes.Structure)):
+    if isinstance(pointer, _CTYPES_DATA):
         return ctypes.addressof(pointer)
-    if type(pointer).__name__ == "CArgObject":  # ctypes.byref(...)
-        return ctypes.cast(pointer, ctypes.c_void_p).value or 0
     if hasattr(pointer, "data_ptr"):
         return int(pointer.data_ptr())
     if hasattr(pointer, "__index__") and not isinstance(pointer, bool):
@@ -278,9 +282,7 @@ def _extent(pointer: Any) -> tuple[int, int] | None:
             start = int(pointer.__array_interface__["data"][0])
             return start, start + pointer.nbytes
         return bounds(pointer)
-    if isinstance(pointer, (ctypes._SimpleCData, ctypes.Array, ctypes.Structure)) and not isinstance(
-        pointer, (ctypes.c_void_p, ctypes.c_char_p)
-    ):
+    if isinstance(pointer, _CTYPES_DATA) and not isinstance(pointer, _CTYPES_POINTERS):
         start = ctypes.addressof(pointer)
         return start, start + ctypes.sizeof(pointer)
     if (torch := sys.modules.get("torch")) is not None and isinstance(pointer, torch.Tensor):
@@ -334,8 +336,9 @@ def _read_scalar(alpha: Any, address: int, handle: Handle) -> tuple[float, bool]
             raise _Refused(
                 Status.INVALID_VALUE, f"alpha is an array of {alpha.size} {alpha.dtype}; one float32 is needed"
             )
-    elif isinstance(alpha, (ctypes._SimpleCData, ctypes.Array)) and ctypes.sizeof(alpha) < 4:
-        raise _Refused(Status.INVALID_VALUE, "alpha has fewer than 4 bytes; one FP32 number is needed")
+    elif isinstance(alpha, _CTYPES_DATA) and not isinstance(alpha, _CTYPES_POINTERS):
+        if ctypes.sizeof(alpha) < 4:
+            raise _Refused(Status.INVALID_VALUE, "alpha has fewer than 4 bytes; one FP32 number is needed")
     elif handle.runtime.is_device_pointer(address):
         return 0.0, True
     return ctypes.c_float.from_address(address).value, False

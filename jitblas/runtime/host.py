@@ -25,8 +25,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "jitblas_stream_create": (c_void_p, []),
     "jitblas_stream_destroy": (None, [c_void_p]),
     "jitblas_stream_synchronize": (c_int, [c_void_p, c_char_p, c_size_t]),
-    "jitblas_stream_submitted": (c_uint64, [c_void_p]),
-    "jitblas_stream_completed": (c_uint64, [c_void_p]),
+    "jitblas_stream_position": (None, [c_void_p, c_void_p]),
     "jitblas_copy_async": (c_int, [c_void_p, c_void_p, c_void_p, c_size_t]),
     "jitblas_set_async": (c_int, [c_void_p, c_void_p, c_int, c_size_t]),
     "jitblas_event_create": (c_void_p, []),
@@ -52,6 +51,7 @@ class HostRuntime:
             function = getattr(library, name)
             function.restype, function.argtypes = restype, argtypes
         self._library: Any = library
+        self._position = self._library.jitblas_stream_position
         self._table: int = library.jitblas_runtime_table()
         library.jitblas_set_threads(threads)
         self._blocks: dict[int, int] = {}  # address -> bytes of what allocate() gave out
@@ -74,8 +74,9 @@ class HostRuntime:
             raise StatusError(Status(status), "synchronize", None, message.value.decode(errors="replace"))
 
     def stream_position(self, stream: int) -> tuple[int, int]:
-        completed = self._library.jitblas_stream_completed(stream)
-        return self._library.jitblas_stream_submitted(stream), completed
+        position = (c_uint64 * 2)()
+        self._position(stream, ctypes.addressof(position))
+        return position[0], position[1]
 
     def launch_stream(self, stream: int, *, wait: bool, small: bool, overlapping: bool) -> int:
         return stream | (WAIT if wait else SMALL if small else 0) | (UNBOUND if overlapping else 0)
@@ -146,6 +147,10 @@ class HostRuntime:
             yield
         finally:
             self._library.jitblas_set_binding(before)
+
+    def set_threads(self, threads: int) -> None:
+        """Let this many threads share a launch's blocks, the launching one included."""
+        self._library.jitblas_set_threads(threads)
 
     def shutdown(self) -> None:
         self._library.jitblas_shutdown()

@@ -539,16 +539,12 @@ EXPORT int jitblas_stream_synchronize(void* opaque, char* message, size_t bytes)
     return status;
 }
 
-EXPORT uint64_t jitblas_stream_submitted(void* opaque) {
+// Commands submitted and commands completed so far.
+EXPORT void jitblas_stream_position(void* opaque, uint64_t* position) {
     Stream* stream = static_cast<Stream*>(opaque);
     Lock lock(&stream->mutex);
-    return stream->submitted;
-}
-
-EXPORT uint64_t jitblas_stream_completed(void* opaque) {
-    Stream* stream = static_cast<Stream*>(opaque);
-    Lock lock(&stream->mutex);
-    return stream->completed;
+    position[0] = stream->submitted;
+    position[1] = stream->completed;
 }
 
 EXPORT int jitblas_copy_async(void* stream, void* destination, const void* source, size_t bytes) {
