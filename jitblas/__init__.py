@@ -63,7 +63,35 @@ if TYPE_CHECKING:
     from jitblas.problem import Problem
     from jitblas.report import show_config
 
-__all__ = [*_WHERE, *_MODULES]  # noqa: PLE0604
+__all__ = [
+    "ArchMismatch",
+    "CacheError",
+    "CompileError",
+    "CompilerNotFound",
+    "DeviceArray",
+    "Error",
+    "Event",
+    "Handle",
+    "MissingKernelError",
+    "Plan",
+    "Problem",
+    "ProblemSyntaxError",
+    "Specialization",
+    "Status",
+    "StatusError",
+    "Stream",
+    "aclblas",
+    "array",
+    "axpy_ex",
+    "empty",
+    "last_error",
+    "plan",
+    "reload",
+    "show_config",
+    "specialize",
+    "targets",
+    "zeros",
+]
 
 
 def __getattr__(name: str) -> Any:

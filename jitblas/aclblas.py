@@ -167,8 +167,8 @@ def aclblasAxpyEx(
 ) -> Status:
     """y := alpha * x + y for `n` elements, arithmetic in FP32.
 
-    Element i of x is at `(incx >= 0 ? 0 : (1 - n) * incx) + i * incx` elements from `x`, likewise y. A host alpha is read
-    before the call returns, one in device memory in stream order.
+    Element i of x is at `(incx >= 0 ? 0 : (1 - n) * incx) + i * incx` elements from `x`, likewise y. A host alpha is
+    read before the call returns, one in device memory in stream order.
 
     Returns
     -------
@@ -268,8 +268,8 @@ def _address(pointer: Any, name: str) -> int:
     if hasattr(pointer, "__index__") and not isinstance(pointer, bool):
         return operator.index(pointer)
     raise TypeError(
-        f"{name} is a {type(pointer).__name__}; accepted are an address, a ctypes pointer, a NumPy array, a DeviceArray, a "
-        f"tensor and None"
+        f"{name} is a {type(pointer).__name__}; accepted are an address, a ctypes pointer, a NumPy array, a "
+        f"DeviceArray, a tensor and None"
     )
 
 
@@ -303,8 +303,8 @@ def _check_vector(
     if isinstance(array, np.ndarray):
         if not handle.runtime.shares_host_memory:
             raise _Refused(
-                Status.INVALID_VALUE, f"{name} is a NumPy array in host memory, the handle is on {handle.target}; copy it "
-                f"with jitblas.array(), or call jitblas.axpy_ex, which stages",
+                Status.INVALID_VALUE, f"{name} is a NumPy array in host memory, the handle is on {handle.target}; copy "
+                f"it with jitblas.array(), or call jitblas.axpy_ex, which stages",
             )  # fmt: skip
         if word_of(array.dtype) not in (word, f"uint{8 * size}"):
             raise _Refused(Status.INVALID_VALUE, f"{name} is an array of {array.dtype}, its type argument says {word}")

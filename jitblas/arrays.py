@@ -30,7 +30,9 @@ def word_of(dtype: np.dtype[Any]) -> str:
     """The word of a NumPy type in native byte order; its name if problem lines have none (dtype.name takes 3 us)."""
     word = _words.get(dtype)
     if word is None:
-        word = _words[dtype] = DTYPE_WORDS.get(dtype.name, dtype.name) if dtype.isnative else f"byte-swapped {dtype.name}"
+        word = _words[dtype] = (
+            DTYPE_WORDS.get(dtype.name, dtype.name) if dtype.isnative else f"byte-swapped {dtype.name}"
+        )
     return word
 
 
@@ -123,9 +125,7 @@ def _torch_vector(tensor: Any, operator: str, name: str, target: str, output: bo
     word = DTYPE_WORDS.get(word, word)
     if output and tensor.requires_grad:
         raise _invalid(operator, name, "the tensor requires grad and would be written in place; give y.detach()")
-    return _vector(
-        tensor.data_ptr(), tensor.numel(), stride, size, word, tensor, place != HOST, operator, name, output
-    )
+    return _vector(tensor.data_ptr(), tensor.numel(), stride, size, word, tensor, place != HOST, operator, name, output)
 
 
 def bounds(view: np.ndarray[Any, Any]) -> tuple[int, int]:
@@ -149,8 +149,8 @@ def _foreign_view(array: Any, operator: str, name: str) -> np.ndarray[Any, Any]:
         except (BufferError, RuntimeError, TypeError) as error:
             raise _invalid(operator, name, f"its memory cannot be viewed: {error}") from None
     raise TypeError(
-        f"{operator}: {name} is a {type(array).__name__}; accepted are NumPy arrays, jitblas.DeviceArray, torch tensors "
-        f"and objects with __array_interface__ or __dlpack__"
+        f"{operator}: {name} is a {type(array).__name__}; accepted are NumPy arrays, jitblas.DeviceArray, torch "
+        f"tensors and objects with __array_interface__ or __dlpack__"
     )
 
 
@@ -181,7 +181,7 @@ class DeviceArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.view.shape
+        return tuple(self.view.shape)
 
     @property
     def size(self) -> int:
@@ -256,7 +256,9 @@ def _numpy_dtype(dtype: Any) -> tuple[np.dtype[Any], str]:
     name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
     word = name if name in _NUMPY else DTYPE_WORDS.get(name)
     if word is None:
-        raise StatusError(Status.NOT_SUPPORTED, "DeviceArray", "dtype", f"dtype={dtype!r}: accepted are {', '.join(_NUMPY)}")
+        raise StatusError(
+            Status.NOT_SUPPORTED, "DeviceArray", "dtype", f"dtype={dtype!r}: accepted are {', '.join(_NUMPY)}"
+        )
     return numpy_dtype(word), word
 
 

@@ -76,7 +76,9 @@ def axpy_ex(alpha: Any, x: Any, y: Any, *, handle: Handle | None = None) -> Any:
             vx = _copied(handle, vx)
     prepared = prepare_axpy_ex(handle, vx.n, vx.dtype, vx.inc, vy.inc, scalar is not None)
     address = None if scalar is None else scalar.address
-    run_axpy_ex(handle, prepared, value, address, vx.address, vy.address, wait=not asynchronous, overlapping=overlapping)
+    run_axpy_ex(
+        handle, prepared, value, address, vx.address, vy.address, wait=not asynchronous, overlapping=overlapping
+    )
     if asynchronous:
         handle.stream.keep(vx.owner, vy.owner, scalar)
         for used in (vx.owner, vy.owner):
@@ -130,7 +132,7 @@ def _staged_axpy(handle: Handle, value: float, scalar: DeviceArray | None, vx: V
     from jitblas.arrays import empty
 
     runtime, stream = handle.runtime, handle.stream
-    moved = []
+    moved: list[tuple[Vector, np.ndarray[Any, Any] | None]] = []
     for vector in (vx, vy):
         if vector.device:
             moved.append((vector, None))

@@ -1,7 +1,7 @@
 """From a checked call to a launch: the part that the array level, the aclblas level and plans share.
 
-A call of known sizes and types is prepared once per handle: kernel, number of blocks and tiling. After that it costs one
-dict lookup and one call through ctypes.
+A call of known sizes and types is prepared once per handle: kernel, number of blocks and tiling. After that it costs
+one dict lookup and one call through ctypes.
 """
 
 from __future__ import annotations
@@ -71,5 +71,3 @@ def fail(handle: Handle, status: int) -> None:
 
     handle.stream.synchronize()  # raises with the kernel's message if the launch ran and failed
     raise StatusError(Status(status), "launch", None, "the runtime refused the launch")
-
-

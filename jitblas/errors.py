@@ -64,9 +64,7 @@ class CompilerNotFound(Error):
 class CompileError(Error):
     """The compiler refused a kernel. :meth:`dump` shows its output and the numbered source."""
 
-    def __init__(
-        self, command: Sequence[str], returncode: int | None, output: str, source: str, key: str
-    ) -> None:
+    def __init__(self, command: Sequence[str], returncode: int | None, output: str, source: str, key: str) -> None:
         self.command = tuple(command)
         self.returncode = returncode
         self.output = output

@@ -185,6 +185,7 @@ class Handle:
             target = stream.target
         self.target = default_target() if target is None else resolve_target(target)
         self.runtime = runtime_for(self.target)
+        self._workspace: Workspace
         self.prepared: dict[Any, Any] = {}
         """Launches ready to go, by everything that distinguishes them (:mod:`jitblas.dispatch`)."""
         self.set_stream(stream)
@@ -205,9 +206,12 @@ class Handle:
         chosen = self._resolve_stream(stream)
         if chosen.target != self.target:
             raise StatusError(
-                Status.INVALID_VALUE, "Handle", "stream", f"the stream is on {chosen.target}, the handle on {self.target}"
+                Status.INVALID_VALUE,
+                "Handle",
+                "stream",
+                f"the stream is on {chosen.target}, the handle on {self.target}",
             )
-        chosen.address  # a destroyed stream raises here, not at the first launch
+        _ = chosen.address  # a destroyed stream raises here, not at the first launch
         previous = getattr(self, "_stream", None)
         if previous is not None:
             previous._handles.discard(self)

@@ -74,12 +74,15 @@ class Plan:
         for name, array in (("x", x), ("y", y)):
             vector = as_vector(array, "plan", name, self.handle.target)
             inc = self.problem[f"inc{name}"]
-            if (vector.n, vector.dtype) != (self.problem["n"], self.problem["dtype"]) or (vector.n > 1 and vector.inc != inc):
+            if (vector.n, vector.dtype) != (self.problem["n"], self.problem["dtype"]) or (
+                vector.n > 1 and vector.inc != inc
+            ):
                 raise StatusError(
                     Status.INVALID_VALUE,
                     "plan",
                     name,
-                    f"{name} has {vector.n} elements of {vector.dtype}, {vector.inc} apart; the plan is for {self.problem}",
+                    f"{name} has {vector.n} elements of {vector.dtype}, {vector.inc} apart; the plan is for "
+                    f"{self.problem}",
                 )
         return axpy_ex(alpha, x, y, handle=self.handle)
 

@@ -31,7 +31,8 @@ from jitblas.toolchain.bisheng import cann_version, version_at_least
 Found = dict[str, Any]
 Answer = TypeVar("Answer")
 
-PACKAGES = ("numpy", "diskcache", "filelock", "platformdirs", "ml_dtypes", "ziglang")
+NEEDED = ("numpy", "diskcache", "filelock", "platformdirs")
+PACKAGES = (*NEEDED, "ml_dtypes", "ziglang")
 
 
 @overload
@@ -170,12 +171,15 @@ def _operators(cann: str | None) -> Found:
 
 def _targets(compilers: list[Found], cann: Found, store_usable: bool) -> Found:
     """Target -> whether kernels can be run on it here, and why."""
-    counting = {row["target"]: row for row in reversed(compilers) if row["counts"]}
+    compiling = os.environ.get("JITBLAS_MODE") != "load"
+    counting = {row["target"]: row for row in reversed(compilers) if row["counts"] and compiling}
     works: Found = {}
     for target in TARGETS:
         compiler = counting.get(target)
         stored = compiler is None and store_usable and _holds_kernels(target)
-        detail = f"compiles with {compiler['command']}" if compiler else "no compiler counts"
+        detail = "no compiler counts" if compiling else "JITBLAS_MODE=load: never compiles"
+        if compiler is not None:
+            detail = f"compiles with {compiler['command']}"
         if stored:
             detail = f"{detail}; runs what the store holds"
         ready = compiler is not None or stored

@@ -35,10 +35,7 @@ def render(found: Found) -> list[str]:
         "",
         f"targets (default: {found['default_target'] or 'unknown'})",
     ]
-    lines += [
-        f"  {name:<12} {MARKS[facts['works']]:<4} {facts['detail']}"
-        for name, facts in found["targets"].items()
-    ]
+    lines += [f"  {name:<12} {MARKS[facts['works']]:<4} {facts['detail']}" for name, facts in found["targets"].items()]
     lines += ["", "compilers (does it count?)"]
     lines += [
         f"  {row['target']:<12} {MARKS[row['counts']]:<4} {row['command']}: {row['detail']}"
@@ -73,9 +70,7 @@ def _render_store(store: Found) -> list[str]:
         return [f"store {store['path'] or '(unknown)'} {store['problem']}"]
     if not store["exists"]:
         return [f"store {store['path']}: not there yet, made at the first compile"]
-    lines = [
-        f"store {store['path']}: {store['entries']} entries, {size_text(store['bytes'])}, trusted, writable"
-    ]
+    lines = [f"store {store['path']}: {store['entries']} entries, {size_text(store['bytes'])}, trusted, writable"]
     return lines + [f"  read-only: {folder}" for folder in store["read_only"]]
 
 

@@ -1,7 +1,7 @@
 """The command line. Each sub-command is a module of its own, imported only when it is the one asked for.
 
-A sub-command offers `add_arguments(parser)` and `run(arguments) -> int`. Exit codes: 0 fine, 1 something failed,
-2 usage, 130 interrupted.
+A sub-command offers `add_arguments(parser)` and `run(arguments) -> int`. Exit codes: 0 fine, 1 something
+failed, 2 usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = _parser(words).parse_args(words)
         code = _guarded(arguments.run, arguments)
-        sys.stdout.flush()
+        _flush()
         return code
     except SystemExit as left:  # argparse: usage errors, --help and --version
         return left.code if isinstance(left.code, int) else USAGE
@@ -71,6 +71,11 @@ def _guarded(run: Callable[[argparse.Namespace], int], arguments: argparse.Names
         message, code = str(error), USAGE
     except Error as error:
         message, code = str(error), FAILED
-    sys.stdout.flush()  # so that the message comes after what was printed before it
+    _flush()  # so that the message comes after what was printed before it
     print(f"jitblas: {message}", file=sys.stderr)
     return code
+
+
+def _flush() -> None:
+    if sys.stdout is not None:  # it is None where the caller closed it
+        sys.stdout.flush()

@@ -1,4 +1,4 @@
 """From a problem to a loaded kernel: specialisation, key, source, artifact, library.
 
-    specialize(problem) -> Specialization -> load(specialization) -> Kernel -> kernel.launch(blocks, stream, ...)
+specialize(problem) -> Specialization -> load(specialization) -> Kernel -> kernel.launch(blocks, stream, ...)
 """

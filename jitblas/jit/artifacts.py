@@ -102,7 +102,9 @@ def obtain(recipe: Recipe) -> tuple[Path, str]:
         return entry.shared_object, str(entry.key)
     entry = store().find(key)
     if entry is None:
-        with store().lock(key, config.lock_timeout(), lambda pid: _say(f"waiting for pid {pid} to compile {recipe.title}")):
+        with store().lock(
+            key, config.lock_timeout(), lambda pid: _say(f"waiting for pid {pid} to compile {recipe.title}")
+        ):
             entry = store().find(key) or _compile(recipe, key)
     return entry.shared_object, str(key)
 
@@ -183,7 +185,9 @@ def _compile(recipe: Recipe, key: Key) -> Entry:
         entry = store().publish(key, folder)
     store().record(entry)
     if announce or config.verbose():
-        _say(f"compiled {recipe.title} for {recipe.target} with {compiler.name} in {time.perf_counter() - started:.2f} s")
+        _say(
+            f"compiled {recipe.title} for {recipe.target} with {compiler.name} in {time.perf_counter() - started:.2f} s"
+        )
     return entry
 
 
@@ -208,4 +212,3 @@ def _outside_headers(depfile: Path, ours: list[str]) -> list[list[Any]]:
         return []
     outside = [word for word in words if not any(word.startswith(f"{folder}{os.sep}") for folder in ours)]
     return record_headers(dict.fromkeys(os.path.abspath(word) for word in outside))
-

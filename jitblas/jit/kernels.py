@@ -26,8 +26,8 @@ from jitblas.targets import ASCEND950PR, HOST, TARGETS
 class Kernel:
     """A loaded kernel.
 
-    `launch(blocks, stream, *addresses, numbers)` returns a status; `numbers` is an instance of `tiling`, the structure of
-    the specialisation's run-time numbers.
+    `launch(blocks, stream, *addresses, numbers)` returns a status; `numbers` is an instance of `tiling`, the structure
+    of the specialisation's run-time numbers.
     """
 
     specialization: Specialization
@@ -191,4 +191,3 @@ _on_reload: list[Callable[[], Any]] = []
 
 def on_reload(forget: Callable[[], Any]) -> None:
     _on_reload.append(forget)
-

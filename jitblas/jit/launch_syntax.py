@@ -36,10 +36,7 @@ class _Token:
 
 def rewrite_launches(source: str) -> str:
     """The source with every launch turned into a call of the twin."""
-    tokens = [
-        _Token(match.lastgroup if match.lastgroup != "fence" else "text", match[0], match.start(), match.end())
-        for match in _TOKEN.finditer(source)
-    ]
+    tokens = [_Token(_kind(match), match[0], match.start(), match.end()) for match in _TOKEN.finditer(source)]
     tokens = [token for token in tokens if token.kind != "skip"]
     pieces, done = [], 0
     for at, token in enumerate(tokens):
@@ -53,6 +50,10 @@ def rewrite_launches(source: str) -> str:
         pieces += [source[done:name_start], f'::twin::Launch({name}, "{quoted}", {configuration})']
         done = tokens[close].end
     return "".join([*pieces, source[done:]])
+
+
+def _kind(match: re.Match[str]) -> str:
+    return "text" if match["text"] is not None else str(match.lastgroup)
 
 
 def _kernel_start(tokens: list[_Token], at: int, source: str) -> int:

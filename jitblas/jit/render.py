@@ -48,7 +48,8 @@ def print_packed_launch(pointers: int) -> list[str]:
     """The launch with its operands in an array and its tiling by address, one signature for all kernels."""
     operands = ", ".join(f"operands[{index}]" for index in range(pointers))
     return [
-        "JITBLAS_EXPORT int launch_packed(uint32_t blocks, void* stream, void* const* operands, const Tiling* tiling) {",
+        "JITBLAS_EXPORT int launch_packed(uint32_t blocks, void* stream, void* const* operands,",
+        "                                 const Tiling* tiling) {",
         f"    return launch(blocks, stream, {operands}, *tiling);",
         "}",
         "",

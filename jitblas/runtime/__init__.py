@@ -59,4 +59,3 @@ class Runtime(Protocol):
 
     def shutdown(self) -> None:
         """Wait for all streams and end all threads; called once at exit."""
-

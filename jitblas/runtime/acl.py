@@ -40,9 +40,7 @@ class AclRuntime:
     def __init__(self) -> None:
         self._acl = acl = library.load()
         self._thread = threading.local()
-        self._positions: dict[
-            int, list[int]
-        ] = {}  # stream -> [commands submitted, commands known to be complete]
+        self._positions: dict[int, list[int]] = {}  # stream -> [commands submitted, commands known to be complete]
         self._streams: set[int] = set()
         self._lock = threading.Lock()
         count = library.device_count(acl)
@@ -51,12 +49,8 @@ class AclRuntime:
         found = [(device, library.device_info(acl, device, library.NPU_ARCHITECTURE)) for device in devices]
         fitting = [device for device, architecture in found if architecture == ARCHITECTURE]
         if not fitting:
-            seen = ", ".join(
-                f"device {device} has architecture {architecture}" for device, architecture in found
-            )
-            raise ArchMismatch(
-                f"kernels are for architecture {ARCHITECTURE}; {seen or 'there is no device'}", "acl"
-            )
+            seen = ", ".join(f"device {device} has architecture {architecture}" for device, architecture in found)
+            raise ArchMismatch(f"kernels are for architecture {ARCHITECTURE}; {seen or 'there is no device'}", "acl")
         self.device = fitting[0]
         self.soc_name = library.soc_name(acl)
 
@@ -134,9 +128,7 @@ class AclRuntime:
     def allocate(self, nbytes: int) -> int:
         address = c_void_p()
         # ACL refuses to allocate nothing.
-        self._call(
-            "aclrtMalloc", byref(address), max(1, nbytes), MALLOC_HUGE_FIRST, status=Status.ALLOC_FAILED
-        )
+        self._call("aclrtMalloc", byref(address), max(1, nbytes), MALLOC_HUGE_FIRST, status=Status.ALLOC_FAILED)
         return address.value or 0
 
     def release(self, address: int) -> None:

@@ -139,9 +139,7 @@ def refuse_fork() -> None:
         )
 
 
-def failure(
-    acl: ctypes.CDLL, function: str, code: int, status: Status = Status.INTERNAL_ERROR
-) -> StatusError:
+def failure(acl: ctypes.CDLL, function: str, code: int, status: Status = Status.INTERNAL_ERROR) -> StatusError:
     """The exception for an error code, with ACL's own words."""
     text = acl.aclGetRecentErrMsg()
     detail = text.decode(errors="replace").strip() if text else "the runtime gave no message"

@@ -97,7 +97,7 @@ class HostRuntime:
         self._library.jitblas_event_synchronize(event)
 
     def elapsed_ms(self, start: int, end: int) -> float:
-        times = [self._library.jitblas_event_time(event) for event in (start, end)]
+        times: list[int] = [self._library.jitblas_event_time(event) for event in (start, end)]
         if min(times) < 0:
             raise StatusError(
                 Status.INVALID_VALUE, "elapsed_ms", None, "both events must have been recorded and reached: synchronize"

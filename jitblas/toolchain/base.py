@@ -92,7 +92,9 @@ class Compiler(Protocol):
 
 def digest_file(path: str) -> str:
     with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _digest(file.read())
+        return (
+            hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _digest(file.read())
+        )
 
 
 def _digest(data: bytes) -> str:

@@ -73,9 +73,7 @@ class Bisheng:
             ("programs", ",".join(f"{os.path.basename(path)}={digest_file(path)}" for path in programs)),
             ("cann", _without_places(info.read_text(errors="replace")) if info else "unknown"),
         ]
-        identity += [
-            (f"environment {key}", os.environ[key]) for key in COMPILER_ENVIRONMENT if key in os.environ
-        ]
+        identity += [(f"environment {key}", os.environ[key]) for key in COMPILER_ENVIRONMENT if key in os.environ]
         # Whether these work is documented nowhere. They stay out of the flags: their arguments differ from
         # build to build; callers that want them ask the identity.
         for flag in ("-MD", "-ffile-prefix-map"):
@@ -106,9 +104,7 @@ def version_at_least(found: str | None, needed: str) -> bool:
 
 def _parsed(text: str) -> tuple[tuple[int, ...], int, tuple[int, ...]] | None:
     """(release numbers, stage, pre-release numbers), comparable."""
-    match = re.fullmatch(
-        r"v?(\d+(?:\.\d+)*)[-.]?(?:(t|alpha|beta|rc)[-.]?(\d+(?:\.\d+)*)?)?", text.strip().lower()
-    )
+    match = re.fullmatch(r"v?(\d+(?:\.\d+)*)[-.]?(?:(t|alpha|beta|rc)[-.]?(\d+(?:\.\d+)*)?)?", text.strip().lower())
     if match is None:
         return None
     numbers = [int(part) for part in match[1].split(".")]
@@ -147,16 +143,12 @@ def _info_in(root: Path) -> Path | None:
 
 def _info_above(program: str) -> Path | None:
     """The install record of the toolkit that a compiler stands in."""
-    return next(
-        (found for root in Path(os.path.realpath(program)).parents if (found := _info_in(root))), None
-    )
+    return next((found for root in Path(os.path.realpath(program)).parents if (found := _info_in(root))), None)
 
 
 def _version_in(info: Path) -> str | None:
     try:
-        match = re.search(
-            r"^\s*version\s*[=:]\s*\[?([^\s\]]+)", info.read_text(errors="replace"), re.MULTILINE | re.I
-        )
+        match = re.search(r"^\s*version\s*[=:]\s*\[?([^\s\]]+)", info.read_text(errors="replace"), re.MULTILINE | re.I)
     except OSError:
         return None
     return match[1] if match else None

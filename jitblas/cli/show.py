@@ -1,0 +1,210 @@
+"""`jitblas show PROBLEM`: what a problem resolves to and what would be compiled. Builds nothing."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+
+from jitblas import config
+from jitblas.errors import CompilerNotFound
+from jitblas.jit import artifacts
+from jitblas.jit.artifacts import Recipe
+from jitblas.jit.specialization import Specialization, resolve_profile, specialize
+from jitblas.operators import OPERATORS
+from jitblas.problem import Parameter, Problem, Value
+from jitblas.store import Key
+from jitblas.store.entry import BadEntry, headers_changed, verify
+from jitblas.targets import ASCEND950PR, HOST, PROFILES, TARGETS, Profile
+from jitblas.toolchain.base import Toolchain
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("problem", metavar="PROBLEM", help="such as axpy_ex:n=1e6,dtype=bf16")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--source", action="store_true", help="print the source that would be compiled")
+    what.add_argument("--command", action="store_true", help="print the compiler's command line")
+    what.add_argument("--tiling", action="store_true", help="print blocks and the numbers of a launch")
+    parser.add_argument("--exact", action="store_true", help="bake the sizes into the kernel")
+    parser.add_argument("--target", choices=TARGETS, help="default: the target that calls would use")
+    parser.add_argument("--profile", choices=tuple(PROFILES), help="tiling profile; default: the target's")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    problem = Problem.parse(arguments.problem)
+    launch = _launch(problem, arguments)
+    # Without a launch nothing is baked in: the sizes of an empty problem make no kernel.
+    exact = arguments.exact and launch is not None
+    chosen = specialize(problem, arguments.target, exact, profile=arguments.profile)
+    if arguments.source:
+        print(chosen.source)
+    elif arguments.command:
+        print(shlex.join(command(chosen)))
+    elif arguments.tiling:
+        print("\n".join(_tiling_lines(chosen, launch)))
+    else:
+        print("\n".join(_summary(problem, chosen, launch)))
+    return 0
+
+
+Launch = tuple[int, dict[str, int | float]]
+
+
+def _launch(problem: Problem, arguments: argparse.Namespace) -> Launch | None:
+    """(blocks, tiling values); None where a size is 0 and calls return before a launch is computed."""
+    profile = _profile(arguments)
+    try:
+        blocks, values = OPERATORS[problem.op].tiling(problem, profile)
+    except ZeroDivisionError:
+        return None
+    return (blocks, values) if blocks > 0 else None
+
+
+def _profile(arguments: argparse.Namespace) -> Profile:
+    from jitblas.jit.kernels import default_target
+
+    return resolve_profile(arguments.profile, arguments.target or default_target())
+
+
+def _summary(problem: Problem, chosen: Specialization, launch: Launch | None) -> Iterator[str]:
+    yield f"problem    {problem}"
+    yield f"target     {chosen.target}, tiled for {chosen.profile.name}" + (
+        f", twin build {chosen.twin}" if chosen.twin else ""
+    )
+    yield f"path       {chosen.variant} ({chosen.path.source}), because {reason(problem, chosen.profile)}"
+    yield f"constants  {_listed(chosen.constants)}"
+    if chosen.baked:
+        yield f"baked      {_listed(chosen.baked)}"
+    if launch is None:
+        yield "launch     none: there is nothing to compute"
+    else:
+        yield f"blocks     {launch[0]}"
+        baked = {name for name, _ in chosen.baked}
+        yield f"tiling     {_listed((name, value) for name, value in launch[1].items() if name not in baked)}"
+    yield from _whereabouts(chosen)
+
+
+def _listed(pairs: Iterable[tuple[str, Value]]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in pairs)
+
+
+def reason(problem: Problem, profile: Profile) -> str:
+    """The parameters of the problem that decide between the operator's paths.
+
+    Found by asking the operator: a parameter decides if another value of it, in this problem or in the one
+    with defaults elsewhere, leads to another path.
+    """
+    operator = OPERATORS[problem.op]
+    path = operator.choose(problem, profile).variant.name
+    given = dict(problem.values)
+    defaults = {
+        item.name: given[item.name] if item.default is None else item.default for item in operator.parameters
+    }
+    deciding: list[str] = []
+    others: set[str] = set()
+    for item in operator.parameters:
+        for base in (given, defaults):
+            seen = {
+                operator.choose(Problem.make(problem.op, {**base, item.name: value}), profile).variant.name
+                for value in (base[item.name], *_alternatives(item))
+            }
+            if len(seen) > 1:
+                deciding.append(f"{item.name}={given[item.name]}")
+                others |= seen - {path}
+    if not deciding:
+        return "it is the only one"
+    return f"{', '.join(dict.fromkeys(deciding))} (others: {', '.join(sorted(others))})"
+
+
+def _alternatives(parameter: Parameter) -> tuple[Value, ...]:
+    """Values that are likely to lead to every path there is."""
+    if isinstance(parameter.kind, tuple):
+        return parameter.kind
+    if parameter.kind == "float":
+        return (0.0, 1.0, 2.0)
+    return tuple(
+        value for value in (-1, 1, 2, 1 << 26) if parameter.minimum is None or value >= parameter.minimum
+    )
+
+
+def _whereabouts(chosen: Specialization) -> Iterator[str]:
+    """Key and place in the store."""
+    try:
+        yield f"key        {chosen.key}"
+    except CompilerNotFound:
+        yield f"key        {chosen.what}/? (no compiler for {chosen.target} was found; see jitblas doctor)"
+    place = stored(chosen)
+    yield f"store      {place or 'not there: the first call compiles it'}"
+
+
+def stored(chosen: Specialization) -> str | None:
+    """The folder of the artifact that a call would load, None if it would have to compile it."""
+    store = artifacts.store()
+    wanted: Key | None = None  # without compiling, an entry counts whatever compiled it
+    if config.mode() != "load":
+        try:
+            wanted = chosen.recipe.key()
+        except CompilerNotFound:
+            pass
+    for root, key, _ in store.candidates(chosen.what):
+        if wanted not in (None, key):
+            continue
+        try:
+            entry = verify(root, key)
+        except BadEntry:
+            continue
+        if entry is not None and (wanted is None or headers_changed(entry.meta.get("headers", ())) is None):
+            return str(entry.folder)
+    return None
+
+
+def _tiling_lines(chosen: Specialization, launch: Launch | None) -> Iterator[str]:
+    if launch is None:
+        yield "no launch: there is nothing to compute"
+        return
+    blocks, values = launch
+    baked = {name for name, _ in chosen.baked}
+    yield f"blocks {blocks}"
+    for item in chosen.path.fields:
+        how = "constant" if item.name in baked else "run time"
+        yield f"{item.ctype:<9} {item.name:<10} {values[item.name]!s:>20}  {how}"
+
+
+def command(chosen: Specialization) -> list[str]:
+    """The argv that would compile it; without a compiler the one that the preferred compiler would get."""
+    recipe = chosen.recipe
+    try:
+        return recipe.command()
+    except CompilerNotFound as error:
+        compiler = _absent_compiler(chosen.target)
+        print(
+            f"jitblas: {compiler.driver[0]} was not found; this is the command with it on PATH. {error}",
+            file=sys.stderr,
+        )
+        return _WithoutCompiler(
+            **{item.name: getattr(recipe, item.name) for item in fields(recipe)}
+        ).command()
+
+
+class _WithoutCompiler(Recipe):
+    """A recipe as if its compiler were here. How that would identify itself, half of the key, is unknown."""
+
+    def toolchain(self) -> Toolchain:
+        return _absent_compiler(self.target)
+
+    def key(self) -> Key:
+        return Key(self.what, "?")
+
+
+def _absent_compiler(target: str) -> Toolchain:
+    if target == ASCEND950PR:
+        from jitblas.toolchain.bisheng import ASCEND_FLAGS
+
+        return Toolchain("bisheng", ASCEND950PR, ("bisheng",), "", ASCEND_FLAGS, (), ())
+    from jitblas.toolchain.gnu import HOST_FLAGS, _march_flags
+
+    march = _march_flags(os.environ.get("JITBLAS_MARCH") or "native")
+    return Toolchain("gcc", HOST, ("g++",), "", (*HOST_FLAGS, *march, "-fno-gnu-unique"), (), ())
