@@ -110,7 +110,10 @@ def aclblasSetStream(handle: Handle | None, stream: Any) -> Status:
 
 
 def aclblasGetStream(handle: Handle) -> Stream:
-    """The stream that the handle's calls run on."""
+    """The stream that the handle's calls run on; StatusError for a handle that is null or was destroyed."""
+    refused = _check_handle("aclblasGetStream", handle)
+    if refused is not None:
+        raise StatusError(refused, "aclblasGetStream", "handle", last_error())
     return handle.stream
 
 
@@ -207,7 +210,7 @@ def aclblasAxpyEx(
             handle, prepared, value, scalar if device_alpha else None, x_address, y_address, wait=False,
             overlapping=overlapping,
         )  # fmt: skip
-        if not (type(x) is int and type(y) is int):
+        if device_alpha or not (type(x) is int and type(y) is int):
             handle.stream.keep(x, y, alpha if device_alpha else None)
             for used in (x, y):
                 if isinstance(used, DeviceArray):
@@ -251,7 +254,7 @@ def _integer(name: str, value: Any, low: int, high: int) -> int:
 def _address(pointer: Any, name: str) -> int:
     """The address that a pointer argument means; 0 for null."""
     if type(pointer) is int:
-        return pointer
+        return _checked_address(pointer, name)
     if pointer is None:
         return 0
     if isinstance(pointer, np.ndarray):
@@ -266,11 +269,17 @@ def _address(pointer: Any, name: str) -> int:
     if hasattr(pointer, "data_ptr"):
         return int(pointer.data_ptr())
     if hasattr(pointer, "__index__") and not isinstance(pointer, bool):
-        return operator.index(pointer)
+        return _checked_address(operator.index(pointer), name)
     raise TypeError(
         f"{name} is a {type(pointer).__name__}; accepted are an address, a ctypes pointer, a NumPy array, a "
         f"DeviceArray, a tensor and None"
     )
+
+
+def _checked_address(number: int, name: str) -> int:
+    if not 0 <= number < 2**64:
+        raise _Refused(Status.INVALID_VALUE, f"{name} is {number}, which is no address")
+    return number
 
 
 def _extent(pointer: Any) -> tuple[int, int] | None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jitblas.arrays import DeviceArray, Vector, as_vector
-from jitblas.dispatch import prepare_axpy_ex, run_axpy_ex
+from jitblas.dispatch import Prepared, prepare_axpy_ex, run_axpy_ex
 from jitblas.errors import Status, StatusError
 from jitblas.handle import Handle, default_handle
 from jitblas.operators.axpy_ex import DTYPES
@@ -49,7 +49,7 @@ def axpy_ex(alpha: Any, x: Any, y: Any, *, handle: Handle | None = None) -> Any:
     """
     if handle is None:
         handle = default_handle()
-    handle._require()
+    handle.require()
     vx = as_vector(x, "axpy_ex", "x", handle.target)
     vy = as_vector(y, "axpy_ex", "y", handle.target, output=True)
     if vx.n != vy.n:
@@ -61,12 +61,21 @@ def axpy_ex(alpha: Any, x: Any, y: Any, *, handle: Handle | None = None) -> Any:
             "x",
             f"x is {vx.dtype}, y is {vy.dtype}; accepted are two arrays of one type: {', '.join(DTYPES)}",
         )
+    launch_axpy_ex(handle, alpha, vx, vy)
+    return y
+
+
+def launch_axpy_ex(handle: Handle, alpha: Any, vx: Vector, vy: Vector, prepared: Prepared | None = None) -> None:
+    """Launch on two vectors of one length and a supported type; see :func:`axpy_ex` for when the result is there.
+
+    `prepared`: the launch to make where the vectors are used as they are; None: the handle's own for their sizes.
+    """
     value, scalar = _scalar(alpha, "axpy_ex", handle)
     if vx.n == 0:
-        return y
+        return
     if not handle.runtime.shares_host_memory and not (vx.device and vy.device):
-        _staged_axpy(handle, value, scalar, vx, vy, y)
-        return y
+        _staged_axpy_ex(handle, value, scalar, vx, vy)
+        return
     asynchronous = vx.device or vy.device or scalar is not None
     overlapping = False
     if vx.address != vy.address or vx.inc != vy.inc:
@@ -74,7 +83,8 @@ def axpy_ex(alpha: Any, x: Any, y: Any, *, handle: Handle | None = None) -> Any:
         overlapping = x_first < y_last and y_first < x_last
         if overlapping:
             vx = _copied(handle, vx)
-    prepared = prepare_axpy_ex(handle, vx.n, vx.dtype, vx.inc, vy.inc, scalar is not None)
+    if prepared is None or scalar is not None:
+        prepared = prepare_axpy_ex(handle, vx.n, vx.dtype, vx.inc, vy.inc, scalar is not None)
     address = None if scalar is None else scalar.address
     run_axpy_ex(
         handle, prepared, value, address, vx.address, vy.address, wait=not asynchronous, overlapping=overlapping
@@ -84,7 +94,6 @@ def axpy_ex(alpha: Any, x: Any, y: Any, *, handle: Handle | None = None) -> Any:
         for used in (vx.owner, vy.owner):
             if isinstance(used, DeviceArray):
                 used.used_on(handle.stream)
-    return y
 
 
 def _scalar(value: Any, operator: str, handle: Handle) -> tuple[float, DeviceArray | None]:
@@ -124,7 +133,7 @@ def _copied(handle: Handle, vector: Vector) -> Vector:
     return Vector(memory.address, vector.n, vector.inc, vector.dtype, vector.itemsize, (memory, vector.owner), True)
 
 
-def _staged_axpy(handle: Handle, value: float, scalar: DeviceArray | None, vx: Vector, vy: Vector, y: Any) -> None:
+def _staged_axpy_ex(handle: Handle, value: float, scalar: DeviceArray | None, vx: Vector, vy: Vector) -> None:
     """Operands in host memory and a device that cannot see it: contiguous copies there and back.
 
     Only elements travel, so what lies between the elements of y is never written.

@@ -32,6 +32,8 @@ class Stream:
         self.target = default_target() if target is None else resolve_target(target)
         self.runtime: Runtime = runtime_for(self.target)
         self.borrowed = address is not None
+        if address is not None:
+            self.runtime.check_stream(address)
         self._address: int | None = self.runtime.create_stream() if address is None else address
         self._kept: deque[tuple[int, tuple[Any, ...]]] = deque()
         self._handles: weakref.WeakSet[Handle] = weakref.WeakSet()
@@ -188,6 +190,8 @@ class Handle:
         self._workspace: Workspace
         self.prepared: dict[Any, Any] = {}
         """Launches ready to go, by everything that distinguishes them (:mod:`jitblas.dispatch`)."""
+        self.plans: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Plans made for this handle; they hold its stream's address."""
         self.set_stream(stream)
         self.set_workspace(workspace)
         _handles.add(self)
@@ -212,15 +216,19 @@ class Handle:
                 f"the stream is on {chosen.target}, the handle on {self.target}",
             )
         _ = chosen.address  # a destroyed stream raises here, not at the first launch
-        previous = getattr(self, "_stream", None)
+        previous: Stream | None = getattr(self, "_stream", None)
+        if previous is chosen:
+            return
         if previous is not None:
+            self._workspace.release()  # a workspace of the handle's own was waiting for the previous stream
             previous._handles.discard(self)
-            if self._own_stream and previous is not chosen:
+            if self._own_stream:
                 previous.destroy()
         self._stream, self._own_stream = chosen, made and not chosen.borrowed
         chosen._handles.add(self)
         if previous is not None and self._workspace.owned:
             self._workspace = Workspace(chosen)
+        self._tell_plans()
 
     def _resolve_stream(self, stream: Any) -> Stream:
         if stream is None:
@@ -256,7 +264,7 @@ class Handle:
 
     def synchronize(self) -> None:
         """Wait for everything on the handle's stream; raises EXECUTION_FAILED for the first kernel that failed."""
-        self._require()
+        self.require()
         self._stream.synchronize()
 
     def destroy(self) -> None:
@@ -265,16 +273,22 @@ class Handle:
             self._workspace.release()
             self.destroyed = True
             self.prepared.clear()
+            self._tell_plans()
             self._stream._handles.discard(self)
             if self._own_stream:
                 self._stream.destroy()
 
-    def _require(self) -> None:
+    def _tell_plans(self) -> None:
+        for plan in list(self.plans):
+            plan.follow_handle()
+
+    def require(self) -> None:
+        """Raise NOT_INITIALIZED if the handle was destroyed."""
         if self.destroyed:
             raise StatusError(Status.NOT_INITIALIZED, "Handle", "handle", "the handle was destroyed; make another")
 
     def __enter__(self) -> Handle:
-        self._require()
+        self.require()
         return self
 
     def __exit__(

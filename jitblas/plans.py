@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 from jitblas.arrays import as_vector, numpy_dtype, word_of
-from jitblas.dispatch import SMALL_BYTES, fail
+from jitblas.blas import launch_axpy_ex
+from jitblas.dispatch import SMALL_BYTES, Prepared, fail
 from jitblas.errors import ProblemSyntaxError, Status, StatusError
 from jitblas.handle import Handle, default_handle
-from jitblas.jit.kernels import Kernel, load
+from jitblas.jit.kernels import load
 from jitblas.jit.specialization import Specialization, specialize
 from jitblas.operators import OPERATORS
 from jitblas.operators.axpy_ex import bytes_moved
@@ -18,9 +21,9 @@ from jitblas.problem import Problem
 class Plan:
     """One AxpyEx problem, ready: `plan(alpha, x, y)` or, with the problem's own alpha, `plan(x, y)`.
 
-    The arrays must be what the problem says: n elements of its dtype, at its increments. NumPy arrays of the planned
-    layout take a short way in; anything else goes through the checks of :func:`jitblas.axpy_ex`. Used by one thread at
-    a time.
+    The arrays must be what the problem says: n elements of its dtype, at its increments. NumPy arrays on the host take
+    a short way in, without Python code; anything else goes through the checks of :func:`jitblas.axpy_ex`, whose results
+    are the same. Used by one thread at a time, like its handle.
     """
 
     def __init__(self, problem: Problem, exact: bool, handle: Handle) -> None:
@@ -30,15 +33,14 @@ class Plan:
         self.handle = handle
         profile = handle.runtime.profile()
         self.specialization: Specialization = specialize(problem, handle.target, exact, profile=profile)
-        self.blocks, values = OPERATORS[problem.op].tiling(problem, profile)
-        kernel = load(self.specialization)
+        blocks, values = OPERATORS[problem.op].tiling(problem, profile)
         baked = {name for name, _ in self.specialization.baked}
-        self._tiling: Any = kernel.tiling(**{name: value for name, value in values.items() if name not in baked})
-        runtime, address = handle.runtime, handle.stream.address
-        waiting = runtime.launch_stream(address, wait=True, small=True, overlapping=False)
-        self._call = self._checked
-        if runtime.shares_host_memory and problem["n"] > 1:
-            self._call = self._compiled(kernel, waiting, small=bytes_moved(problem) < SMALL_BYTES) or self._checked
+        self._kernel = load(self.specialization)
+        tiling = self._kernel.tiling(**{name: value for name, value in values.items() if name not in baked})
+        self._prepared = Prepared(self._kernel.launch, blocks, tiling, bytes_moved(problem) < SMALL_BYTES)
+        self._call: Callable[..., Any] = self._checked
+        handle.plans.add(self)
+        self.follow_handle()
 
     def __call__(self, *arguments: Any) -> Any:
         """y := alpha * x + y; returns y, with the result there (DeviceArrays: asynchronous)."""
@@ -46,37 +48,49 @@ class Plan:
             return self._call(self.problem["alpha"], *arguments)
         return self._call(*arguments)
 
-    def _compiled(self, kernel: Kernel, stream: int, small: bool) -> Any:
+    def follow_handle(self) -> None:
+        """Make the short way for the stream that the handle has now; a handle that was destroyed has none."""
+        self._call = self._checked
+        if not self.handle.destroyed and self.handle.runtime.shares_host_memory and self.problem["n"] > 1:
+            self._call = self._compiled() or self._checked
+
+    def _compiled(self) -> Callable[..., Any] | None:
         """The call in compiled code, None where there is no compiler for it."""
         from jitblas import launcher
 
-        n, word = self.problem["n"], self.problem["dtype"]
+        word = self.problem["dtype"]
         dtype = numpy_dtype(word)
         if word_of(dtype) != word:
             return None  # bfloat16 without ml_dtypes: no NumPy array can have the type
         arrays = [
-            launcher.ArraySpec(dtype, (n,), (self.problem[inc] * dtype.itemsize,), written)
+            launcher.ArraySpec(dtype, (self.problem["n"],), (self.problem[inc] * dtype.itemsize,), written)
             for inc, written in (("incx", False), ("incy", True))
         ]
-        return launcher.make(
-            kernel.launch_packed, self.blocks, stream, self._tiling, "alpha", arrays, 1, small, self._checked
-        )
+        stream = self.handle.runtime.launch_stream(self.handle.stream.address, wait=True, small=True, overlapping=False)
+        plan = weakref.ref(self)  # the compiled call is the plan's own: it must not keep the plan alive
+
+        def fallback(*arguments: Any) -> Any:
+            this = plan()
+            assert this is not None, "a plan outlives its calls"
+            return this._checked(*arguments)
+
+        _, blocks, tiling, small = self._prepared
+        return launcher.make(self._kernel.launch_packed, blocks, stream, tiling, "alpha", arrays, 1, small, fallback)
 
     def _checked(self, *arguments: Any) -> Any:
         """The same through every check; called with a bare status, raise what it means."""
-        from jitblas.blas import axpy_ex
-
         if len(arguments) == 1 and isinstance(arguments[0], int):
             fail(self.handle, arguments[0])
         if len(arguments) != 3:
             raise TypeError(f"a plan is called with (alpha, x, y) or (x, y), not with {len(arguments)} arguments")
         alpha, x, y = arguments
+        self.handle.require()
+        vectors = []
         for name, array in (("x", x), ("y", y)):
-            vector = as_vector(array, "plan", name, self.handle.target)
+            vector = as_vector(array, "plan", name, self.handle.target, output=name == "y")
             inc = self.problem[f"inc{name}"]
-            if (vector.n, vector.dtype) != (self.problem["n"], self.problem["dtype"]) or (
-                vector.n > 1 and vector.inc != inc
-            ):
+            sizes = (vector.n, vector.dtype, vector.inc if vector.n > 1 else inc)
+            if sizes != (self.problem["n"], self.problem["dtype"], inc):
                 raise StatusError(
                     Status.INVALID_VALUE,
                     "plan",
@@ -84,7 +98,9 @@ class Plan:
                     f"{name} has {vector.n} elements of {vector.dtype}, {vector.inc} apart; the plan is for "
                     f"{self.problem}",
                 )
-        return axpy_ex(alpha, x, y, handle=self.handle)
+            vectors.append(vector)
+        launch_axpy_ex(self.handle, alpha, vectors[0], vectors[1], self._prepared)
+        return y
 
 
 def plan(problem: Problem | str, exact: bool = True, *, handle: Handle | None = None) -> Plan:

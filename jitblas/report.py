@@ -25,7 +25,7 @@ from jitblas.runtime import acl
 from jitblas.store import Store
 from jitblas.store.folders import FORMAT, refusal
 from jitblas.targets import ASCEND950PR, HOST, TARGETS
-from jitblas.toolchain.base import Compiler, Toolchain
+from jitblas.toolchain.base import Toolchain
 from jitblas.toolchain.bisheng import cann_version, version_at_least
 
 Found = dict[str, Any]
@@ -100,52 +100,49 @@ def _package_version(name: str) -> str | None:
 
 def _compilers(errors: list[str], store_usable: bool) -> list[Found]:
     """One row per candidate of every target: `counts` is True, False, or None if it was not asked."""
-    folder = None
-    if store_usable and os.environ.get("JITBLAS_MODE") != "off":
-        folder = str(config.cache_folder() / FORMAT / "toolchains")
     rows: list[Found] = []
     for target in TARGETS:
-        rows += _ask(errors, functools.partial(_tried, target, folder), [])
+        rows += _ask(errors, functools.partial(_tried, target, store_usable), [])
     return rows
 
 
-def _tried(target: str, memo_folder: str | None) -> list[Found]:
+def _tried(target: str, store_usable: bool) -> list[Found]:
+    root = str(config.cache_folder() / FORMAT) if store_usable else None
+    memos = os.path.join(root, "toolchains") if root is not None and config.mode() != "off" else None
+    cache = os.path.join(root, "compiler-cache") if root is not None else None
+    answers = toolchain.survey(target, memos, cache, cpu.fingerprint())
     rows: list[Found] = []
+    seen: set[str] = set()
     for compiler in toolchain.compilers(target):
-        programs: set[str] = set()
-        for driver in dict.fromkeys(compiler.candidates()):
-            program = os.path.realpath(driver[0])
-            if program in programs and len(driver) == 1:  # c++ is most often a link to g++
-                continue
-            programs.add(program)
-            row = {"target": target, "kind": compiler.name, "command": " ".join(driver)}
-            if compiler.name == "zig" and any(other["counts"] for other in rows):
+        drivers = list(dict.fromkeys(compiler.candidates()))
+        for driver in drivers or [(_looked_for(compiler.name),)]:
+            row = {"target": target, "command": " ".join(driver)}
+            if compiler.name == "zig" and drivers and any(other["counts"] for other in rows):
                 # Its first run takes most of a minute, here for nothing.
                 rows.append(row | {"counts": None, "detail": "found; not asked, since another one counts"})
                 continue
-            answer = toolchain._remembered(compiler, driver, memo_folder, cpu.fingerprint())
-            rows.append(row | _verdict(answer))
-        for name in _absent(compiler, bool(programs)):
-            row = {"target": target, "kind": compiler.name, "command": name}
-            rows.append(row | {"counts": False, "detail": "not found"})
+            _, answer = next(answers)
+            program = os.path.realpath(driver[0])
+            if len(driver) > 1 or program not in seen:  # c++ is most often a link to g++
+                rows.append(row | _verdict(answer))
+            seen.add(program)
+        if compiler.name == "gnu" and drivers and not os.environ.get("JITBLAS_CXX"):
+            absent = (name for name in ("g++", "clang++") if shutil.which(name) is None)
+            rows += ({"target": target, "command": name, **_verdict("not found")} for name in absent)
     return rows
+
+
+def _looked_for(kind: str) -> str:
+    """What was looked for in vain."""
+    variable = {"gnu": "JITBLAS_CXX", "bisheng": "JITBLAS_BISHENG"}.get(kind, "")
+    named = os.environ.get(variable)
+    return f"{variable}={named}" if named else {"gnu": "g++, clang++"}.get(kind, kind)
 
 
 def _verdict(answer: Toolchain | str) -> Found:
     if isinstance(answer, Toolchain):
-        return {"kind": answer.name, "counts": True, "detail": answer.version}
+        return {"counts": True, "kind": answer.name, "detail": answer.version}
     return {"counts": False, "detail": answer}
-
-
-def _absent(compiler: Compiler, found: bool) -> list[str]:
-    """Commands that were looked for in vain."""
-    variable = {"gnu": "JITBLAS_CXX", "bisheng": "JITBLAS_BISHENG"}.get(compiler.name, "")
-    named = os.environ.get(variable)
-    if named:
-        return [] if found else [f"{variable}={named}"]
-    if compiler.name == "gnu":
-        return [name for name in ("g++", "clang++") if shutil.which(name) is None]
-    return [] if found else [compiler.name]
 
 
 def _cann(errors: list[str]) -> Found:

@@ -182,9 +182,7 @@ def find(store: Store | None, text: str) -> tuple[Key, dict[str, Any]]:
         return found[0]
     if not found or not what:
         raise CacheError(f"no entry's key begins with {text!r}; `jitblas cache ls` lists them all")
-    listed = "\n".join(
-        f"  {key.what[:16]}/{key.how[:16]}  {meta.get('title', '')}" for key, meta in found[:10]
-    )
+    listed = "\n".join(f"  {key.what[:16]}/{key.how[:16]}  {meta.get('title', '')}" for key, meta in found[:10])
     more = f"\n  and {len(found) - 10} more" if len(found) > 10 else ""
     raise CacheError(f"{len(found)} keys begin with {text!r}; give more of it, or KEY/HOW:\n{listed}{more}")
 

@@ -48,9 +48,7 @@ SENTINEL = 7.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", choices=TARGETS, help="default: the target that calls would use")
-    parser.add_argument(
-        "-n", type=_size, default=1_000_003, help="elements of a vector (default: %(default)s)"
-    )
+    parser.add_argument("-n", type=_size, default=1_000_003, help="elements of a vector (default: %(default)s)")
 
 
 def _size(text: str) -> int:
@@ -63,9 +61,7 @@ def _size(text: str) -> int:
 def run(arguments: argparse.Namespace) -> int:
     artifacts.announce = True
     target = arguments.target or default_target()
-    print(
-        f"target {target} · {_compiler(target)} · {config.threads()} threads · store {artifacts.store().root}"
-    )
+    print(f"target {target} · {_compiler(target)} · {config.threads()} threads · store {artifacts.store().root}")
     with Handle(target) as handle:
         print(f"\n{HEADING}")
         good = True
@@ -114,9 +110,7 @@ class Row:
 def _rows(handle: Handle, n: int) -> Iterator[Row]:
     for incx, incy in INCREMENTS:
         for dtype in DTYPES:
-            problem = Problem.make(
-                "axpy_ex", {"n": n, "dtype": dtype, "incx": incx, "incy": incy, "alpha": ALPHA}
-            )
+            problem = Problem.make("axpy_ex", {"n": n, "dtype": dtype, "incx": incx, "incy": incy, "alpha": ALPHA})
             yield _axpy(problem, handle)
 
 
@@ -154,13 +148,11 @@ def _timed(call: Callable[[], None]) -> float:
     return time.perf_counter() - started
 
 
-def _prepare(
-    problem: Problem, handle: Handle, x: Array, y: Array
-) -> tuple[Callable[[], None], Callable[[], Array]]:
+def _prepare(problem: Problem, handle: Handle, x: Array, y: Array) -> tuple[Callable[[], None], Callable[[], Array]]:
     """(a call that returns when y is updated, what gives all of y's memory afterwards).
 
-    NumPy arrays where kernels can reach them: through axpy_ex, or for BF16, which NumPy lacks, as bits through
-    the aclblas level. Elsewhere copies in device memory.
+    NumPy arrays where kernels can reach them: through axpy_ex, or for BF16, which NumPy lacks, as bits
+    through the aclblas level. Elsewhere copies in device memory.
     """
     n, dtype, incx, incy = (problem[name] for name in ("n", "dtype", "incx", "incy"))
     if not handle.runtime.shares_host_memory:
@@ -231,11 +223,7 @@ def check(problem: Problem, x: Array, before: Array, after: Array) -> tuple[floa
     error = np.abs(out - reference)
     relative = error / (np.abs(reference) + 2.0**-14)
     gate = GATES[dtype]
-    bound = (
-        2.0**-23 * (np.abs(product) + np.abs(reference))
-        + ROUNDING[dtype] * np.abs(reference)
-        + SMALLEST[dtype]
-    )
+    bound = 2.0**-23 * (np.abs(product) + np.abs(reference)) + ROUNDING[dtype] * np.abs(reference) + SMALLEST[dtype]
     holes = np.ones(len(before), bool)
     holes[:: problem["incy"]] = False
     untouched = np.array_equal(before[holes], after[holes])

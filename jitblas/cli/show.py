@@ -100,9 +100,7 @@ def reason(problem: Problem, profile: Profile) -> str:
     operator = OPERATORS[problem.op]
     path = operator.choose(problem, profile).variant.name
     given = dict(problem.values)
-    defaults = {
-        item.name: given[item.name] if item.default is None else item.default for item in operator.parameters
-    }
+    defaults = {item.name: given[item.name] if item.default is None else item.default for item in operator.parameters}
     deciding: list[str] = []
     others: set[str] = set()
     for item in operator.parameters:
@@ -125,9 +123,7 @@ def _alternatives(parameter: Parameter) -> tuple[Value, ...]:
         return parameter.kind
     if parameter.kind == "float":
         return (0.0, 1.0, 2.0)
-    return tuple(
-        value for value in (-1, 1, 2, 1 << 26) if parameter.minimum is None or value >= parameter.minimum
-    )
+    return tuple(value for value in (-1, 1, 2, 1 << 26) if parameter.minimum is None or value >= parameter.minimum)
 
 
 def _whereabouts(chosen: Specialization) -> Iterator[str]:
@@ -184,9 +180,7 @@ def command(chosen: Specialization) -> list[str]:
             f"jitblas: {compiler.driver[0]} was not found; this is the command with it on PATH. {error}",
             file=sys.stderr,
         )
-        return _WithoutCompiler(
-            **{item.name: getattr(recipe, item.name) for item in fields(recipe)}
-        ).command()
+        return _WithoutCompiler(**{item.name: getattr(recipe, item.name) for item in fields(recipe)}).command()
 
 
 class _WithoutCompiler(Recipe):

@@ -79,7 +79,8 @@ def store() -> Store:
 @functools.cache
 def find_toolchain(target: str) -> Toolchain:
     """The process's compiler of a target, remembered in the store across processes."""
-    return toolchain.find(target, store().memo_folder if config.mode() != "off" else None, cpu.fingerprint())
+    memos = store().memo_folder if config.mode() != "off" else None
+    return toolchain.find(target, memos, store().compiler_cache, cpu.fingerprint())
 
 
 def obtain(recipe: Recipe) -> tuple[Path, str]:
@@ -149,7 +150,7 @@ def _compile(recipe: Recipe, key: Key) -> Entry:
         (folder / source_name).write_text(text, encoding="utf-8")
         depfile = folder / "headers.d"
         argv = recipe.command(str(folder / source_name), str(folder / OBJECT), str(depfile))
-        finished = run(argv, cwd=empty, environment=compiler.environment)
+        finished = run(argv, cwd=empty, environment=compiler.environment(store().compiler_cache))
         if finished.returncode != 0 or not (folder / OBJECT).is_file():
             raise CompileError(argv, finished.returncode, finished.output, text, str(key))
         os.rmdir(empty)

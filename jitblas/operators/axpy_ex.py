@@ -75,9 +75,9 @@ def tiling_of(n: int, incx: int, incy: int, alpha: float, profile: Profile) -> t
     """Blocks own equal runs; all but the last are whole registers (SIMD) or whole warps (SIMT)."""
     blocks = max(1, min(ceil_div(n, profile.min_elements_per_core), profile.vector_cores))
     if incx == 1 and incy == 1:
-        per_block = round_up(ceil_div(n, blocks), 2 * LANES)
+        per_block = round_up(max(1, ceil_div(n, blocks)), 2 * LANES)
         return ceil_div(n, per_block), {"n": n, "per_block": per_block, "alpha": alpha}
-    per_block = round_up(ceil_div(n, blocks), profile.simt_warp)
+    per_block = round_up(max(1, ceil_div(n, blocks)), profile.simt_warp)
     threads = min(max(per_block // profile.simt_warp * profile.simt_warp, profile.simt_warp), profile.simt_max_threads)
     return ceil_div(n, per_block), {
         "n": n, "incx": incx, "incy": incy, "per_block": per_block, "threads": threads, "alpha": alpha,

@@ -22,6 +22,9 @@ class Runtime(Protocol):
         """The target's own tiling profile, with the core counts of the device at hand."""
 
     def create_stream(self) -> int: ...
+    def check_stream(self, address: int) -> None:
+        """Raise INVALID_VALUE if an address given by the user cannot be a stream, as far as can be told."""
+
     def destroy_stream(self, stream: int) -> None:
         """Waits for the stream's work, then frees it."""
 

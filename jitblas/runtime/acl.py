@@ -67,6 +67,9 @@ class AclRuntime:
             self._positions.pop(stream.value or 0, None)
         return stream.value or 0
 
+    def check_stream(self, address: int) -> None:
+        """ACL cannot tell; 0 is its default stream."""
+
     def destroy_stream(self, stream: int) -> None:
         # ACL wants an idle stream here; one whose work failed is destroyed all the same.
         try:

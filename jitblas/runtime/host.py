@@ -56,15 +56,28 @@ class HostRuntime:
         library.jitblas_set_threads(threads)
         self._blocks: dict[int, int] = {}  # address -> bytes of what allocate() gave out
         self._starts: list[int] = []
+        self._streams: set[int] = set()
         self._lock = threading.Lock()
 
     def profile(self) -> Profile:
         return PROFILES[HOST]
 
     def create_stream(self) -> int:
-        return self._address(self._library.jitblas_stream_create(), "a stream")
+        stream = self._address(self._library.jitblas_stream_create(), "a stream")
+        self._streams.add(stream)
+        return stream
+
+    def check_stream(self, address: int) -> None:
+        if address not in self._streams:
+            raise StatusError(
+                Status.INVALID_VALUE,
+                "host runtime",
+                "stream",
+                f"{address:#x} is not the address of a stream of this runtime; make one with jitblas.Stream('host')",
+            )
 
     def destroy_stream(self, stream: int) -> None:
+        self._streams.discard(stream)
         self._library.jitblas_stream_destroy(stream)
 
     def synchronize_stream(self, stream: int) -> None:

@@ -41,6 +41,11 @@ class Store:
         """Where what was learnt about compilers is kept."""
         return str(self.root / "toolchains")
 
+    @property
+    def compiler_cache(self) -> str:
+        """Where a compiler may keep caches of its own."""
+        return str(self.root / "compiler-cache")
+
     def find(self, key: Key) -> Entry | None:
         """The verified entry of a key, from the writable store or a read-only tier.
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 
 from jitblas.errors import CompilerNotFound
@@ -32,39 +32,41 @@ def compilers(target: str) -> Sequence[Compiler]:
     return (Gnu(),) if os.environ.get("JITBLAS_CXX") else (Gnu(), Zig())
 
 
-def find(target: str, memo_folder: str | None, cpu: str) -> Toolchain:
-    """The first compiler for `target` whose probe succeeds.
+def survey(target: str, memo_folder: str | None, cache: str | None, cpu: str) -> Iterator[tuple[str, Toolchain | str]]:
+    """Every candidate for `target`, best first, with its toolchain or why it does not count; probed as asked for.
 
     Parameters
     ----------
     memo_folder : where answers are kept; None: ask anew
+    cache : where compilers may keep caches of their own
     cpu : fingerprint of this CPU's features, since -march=native depends on it
-
-    Raises
-    ------
-    CompilerNotFound
-        With every candidate tried and why it does not count.
     """
+    for compiler in compilers(target):
+        drivers = list(dict.fromkeys(compiler.candidates()))
+        for driver in drivers:
+            yield " ".join(driver), _remembered(compiler, driver, memo_folder, cache, cpu)
+        if not drivers:
+            yield compiler.name, "not found"
+
+
+def find(target: str, memo_folder: str | None, cache: str | None, cpu: str) -> Toolchain:
+    """The first compiler of :func:`survey` that counts; CompilerNotFound with every candidate and why it does not."""
     tried: list[tuple[str, str]] = []
-    kinds = compilers(target)
-    for compiler in kinds:
-        found = False
-        for driver in dict.fromkeys(compiler.candidates()):
-            found = True
-            answer = _remembered(compiler, driver, memo_folder, cpu)
-            if isinstance(answer, Toolchain):
-                return answer
-            tried.append((" ".join(driver), answer))
-        if not found:
-            tried.append((compiler.name, "not found"))
-    raise CompilerNotFound(target, tried, "; or ".join(compiler.remedy for compiler in kinds))
+    for name, answer in survey(target, memo_folder, cache, cpu):
+        if isinstance(answer, Toolchain):
+            return answer
+        tried.append((name, answer))
+    raise CompilerNotFound(target, tried, "; or ".join(compiler.remedy for compiler in compilers(target)))
 
 
-def _remembered(compiler: Compiler, driver: tuple[str, ...], folder: str | None, cpu: str) -> Toolchain | str:
+def _remembered(
+    compiler: Compiler, driver: tuple[str, ...], folder: str | None, cache: str | None, cpu: str
+) -> Toolchain | str:
     """The toolchain, or why the candidate does not count."""
     if folder is None:
-        return _probe(compiler, driver)
-    environment = [f"{name}={os.environ.get(name)}" for name in (*COMPILER_ENVIRONMENT, "JITBLAS_MARCH", "PATH")]
+        return _probe(compiler, driver, cache)
+    asked = (*COMPILER_ENVIRONMENT, "JITBLAS_MARCH", "ASCEND_HOME_PATH", "PATH")
+    environment = [f"{name}={os.environ.get(name)}" for name in asked]
     fields = [str(MEMO_VERSION), compiler.name, cpu, *driver, *environment, *_stats(_files(driver))]
     path = os.path.join(folder, hashlib.sha256("\0".join(fields).encode()).hexdigest() + ".json")
     try:
@@ -74,7 +76,7 @@ def _remembered(compiler: Compiler, driver: tuple[str, ...], folder: str | None,
             return str(memo["unusable"]) if "unusable" in memo else _from_json(memo["toolchain"])
     except (OSError, ValueError, KeyError, TypeError):
         pass  # no memo, or one that cannot be trusted: ask the compiler
-    answer = _probe(compiler, driver)
+    answer = _probe(compiler, driver, cache)
     depends = list(answer.depends) if isinstance(answer, Toolchain) else _files(driver)
     memo = {"depends": depends, "stats": _stats(depends)}
     memo |= {"toolchain": asdict(answer)} if isinstance(answer, Toolchain) else {"unusable": answer}
@@ -82,10 +84,10 @@ def _remembered(compiler: Compiler, driver: tuple[str, ...], folder: str | None,
     return answer
 
 
-def _probe(compiler: Compiler, driver: tuple[str, ...]) -> Toolchain | str:
+def _probe(compiler: Compiler, driver: tuple[str, ...], cache: str | None) -> Toolchain | str:
     with tempfile.TemporaryDirectory(prefix="jitblas-probe-") as workdir:
         try:
-            return compiler.probe(driver, workdir)
+            return compiler.probe(driver, workdir, cache)
         except Unusable as reason:
             return str(reason)
         except OSError as error:

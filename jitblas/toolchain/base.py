@@ -55,6 +55,7 @@ class Toolchain:
     identity : labelled facts that make two toolchains different: digests, versions, what -march=native means here
     depends : files whose change invalidates the probe
     suffix : of the source file
+    cache_variables : environment variables that tell it where to keep caches of its own
     """
 
     name: str
@@ -65,7 +66,12 @@ class Toolchain:
     identity: tuple[tuple[str, str], ...]
     depends: tuple[str, ...]
     suffix: str = ".cpp"
-    environment: tuple[tuple[str, str], ...] = ()
+    cache_variables: tuple[str, ...] = ()
+
+    def environment(self, cache: str | None) -> dict[str, str]:
+        """Variables to run it with, so that its own caches lie in `cache` unless the user has a place for them."""
+        unset = [name for name in self.cache_variables if name not in os.environ]
+        return dict.fromkeys(unset, cache) if cache is not None else {}
 
     def command(
         self, source: str, output: str, *, include: Sequence[str], define: Mapping[str, str], extra: Sequence[str] = ()
@@ -86,8 +92,11 @@ class Compiler(Protocol):
     def candidates(self) -> Iterable[tuple[str, ...]]:
         """Argv prefixes to try, best first; the first word is an absolute path of an existing file."""
 
-    def probe(self, driver: tuple[str, ...], workdir: str) -> Toolchain:
-        """Find out everything about a candidate; raises :class:`Unusable`. Starts processes."""
+    def probe(self, driver: tuple[str, ...], workdir: str, cache: str | None) -> Toolchain:
+        """Find out everything about a candidate; raises :class:`Unusable`. Starts processes.
+
+        `workdir` is an empty folder that goes away, `cache` one for the compiler's own caches.
+        """
 
 
 def digest_file(path: str) -> str:
@@ -101,18 +110,14 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def child_environment(extra: Iterable[tuple[str, str]] = ()) -> dict[str, str]:
-    return {**os.environ, "LC_ALL": "C", **dict(extra)}
-
-
 def run(
-    argv: Sequence[str], *, cwd: str, timeout: float = COMPILE_TIMEOUT, environment: Iterable[tuple[str, str]] = ()
+    argv: Sequence[str], *, cwd: str, timeout: float = COMPILE_TIMEOUT, environment: Mapping[str, str] | None = None
 ) -> Finished:
     """Run a compiler; output is stdout and stderr together. OSError if it cannot be started."""
     process = subprocess.Popen(
         argv,
         cwd=cwd,
-        env=child_environment(environment),
+        env={**os.environ, "LC_ALL": "C", **(environment or {})},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -55,7 +55,7 @@ class Bisheng:
                     yield (str(program),)
         yield from resolved("bisheng")
 
-    def probe(self, driver: tuple[str, ...], workdir: str) -> Toolchain:
+    def probe(self, driver: tuple[str, ...], workdir: str, cache: str | None = None) -> Toolchain:
         version = _succeed([*driver, "--version"], workdir, "bisheng --version")
         source, output = os.path.join(workdir, "probe.cpp"), os.path.join(workdir, "probe.so")
         with open(source, "w") as file:

@@ -7,7 +7,7 @@ import platform
 import re
 import shlex
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from jitblas.targets import HOST
 from jitblas.toolchain.base import COMPILER_ENVIRONMENT, Finished, Toolchain, Unusable, digest_file, run
@@ -50,7 +50,7 @@ class Gnu:
         for command in (os.environ.get("CXX", ""), "g++", "clang++", "c++"):
             yield from resolved(command)
 
-    def probe(self, driver: tuple[str, ...], workdir: str) -> Toolchain:
+    def probe(self, driver: tuple[str, ...], workdir: str, cache: str | None) -> Toolchain:
         return probe_gnu(driver, workdir, march=os.environ.get("JITBLAS_MARCH") or "native")
 
 
@@ -62,13 +62,29 @@ def resolved(command: str) -> Iterable[tuple[str, ...]]:
         yield (os.path.abspath(program), *words[1:])
 
 
-def probe_gnu(driver: tuple[str, ...], workdir: str, march: str, name: str | None = None) -> Toolchain:
+def probe_gnu(
+    driver: tuple[str, ...],
+    workdir: str,
+    march: str,
+    name: str | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Toolchain:
     """Identify a driver with g++'s command line and compile the probe with the flags that kernels will get."""
-    version = _ask([*driver, "--version"], workdir)
+
+    def ask(*arguments: str) -> str:
+        try:
+            finished = run([*driver, *arguments], cwd=workdir, environment=environment)
+        except OSError as error:
+            raise Unusable(f"cannot be started: {error}") from None
+        if finished.returncode != 0:
+            raise Unusable(f"{shlex.join(arguments[-3:])} fails: {_first_error(finished)}")
+        return finished.output
+
+    version = ask("--version")
     first = version.splitlines()[0] if version else ""
     kind = name or ("clang" if "clang" in version else "gcc")
-    macros = _ask([*driver, "-dM", "-E", "-x", "c++", os.devnull], workdir)
-    major = _major(macros, "__clang_major__" if kind != "gcc" else "__GNUC__")
+    macros = ask("-dM", "-E", "-x", "c++", os.devnull)
+    major = _major(macros, "__GNUC__" if kind == "gcc" else "__clang_major__")
     minimum = MINIMUM_VERSION["gcc" if kind == "gcc" else "clang"]
     if major < minimum:
         raise Unusable(f"{first or driver[0]}: version {major}, at least {minimum} is needed")
@@ -78,17 +94,17 @@ def probe_gnu(driver: tuple[str, ...], workdir: str, march: str, name: str | Non
     source, output = os.path.join(workdir, "probe.cpp"), os.path.join(workdir, "probe.so")
     with open(source, "w") as file:
         file.write(PROBE)
-    compiled = run([*driver, *flags, source, "-o", output], cwd=workdir)
+    compiled = run([*driver, *flags, source, "-o", output], cwd=workdir, environment=environment)
     if compiled.returncode != 0:
         raise Unusable(f"a C++17 probe does not compile: {_first_error(compiled)}")
-    # What the driver runs, and what -march=native means on this machine: the command lines it would use.
-    expansion = run([*driver, *flags, "-###", source, "-o", output], cwd=workdir).output
-    enabled = _ask([*driver, *flags, "-dM", "-E", "-x", "c++", os.devnull], workdir)
+    # What the driver runs, and what -march=native means on this machine.
+    expansion = run([*driver, *flags, "-###", source, "-o", output], cwd=workdir, environment=environment).output
+    enabled = ask(*flags, "-dM", "-E", "-x", "c++", os.devnull)
     programs = _programs(driver, expansion)
     identity = [
         ("version", version),
         ("programs", ",".join(f"{os.path.basename(path)}={digest_file(path)}" for path in programs)),
-        ("expansion", _without_paths(expansion, workdir)),
+        ("expansion", _without_paths(expansion)),
         ("instructions", " ".join(sorted(re.findall(r"^#define __([A-Z]\w*?)(?:__)? 1$", enabled, re.MULTILINE)))),
         ("libc", " ".join(platform.libc_ver())),
     ]
@@ -98,16 +114,6 @@ def probe_gnu(driver: tuple[str, ...], workdir: str, march: str, name: str | Non
 
 def _march_flags(march: str) -> list[str]:
     return ["-mcpu=native"] if march == "native" and platform.machine() == "aarch64" else [f"-march={march}"]
-
-
-def _ask(argv: list[str], workdir: str) -> str:
-    try:
-        finished = run(argv, cwd=workdir, timeout=120)
-    except OSError as error:
-        raise Unusable(f"cannot be started: {error}") from None
-    if finished.returncode != 0:
-        raise Unusable(f"{shlex.join(argv[-2:])} fails: {_first_error(finished)}")
-    return finished.output
 
 
 def _major(macros: str, name: str) -> int:
@@ -134,11 +140,7 @@ def _programs(driver: tuple[str, ...], expansion: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(os.path.abspath(path) for path in found))
 
 
-def _without_paths(expansion: str, workdir: str) -> str:
-    """The flags of a driver's sub-commands, without temporary names and places, which differ from run to run."""
-    words: list[str] = []
-    for line in expansion.splitlines():
-        if line.startswith(" "):
-            with_paths = shlex.split(line)
-            words += [word for word in with_paths if "/" not in word and workdir not in word and "probe" not in word]
-    return " ".join(words)
+def _without_paths(expansion: str) -> str:
+    """The flags of a driver's sub-commands without names of places and temporary files, which differ between runs."""
+    words = [word for line in expansion.splitlines() if line.startswith(" ") for word in shlex.split(line)]
+    return " ".join(word for word in words if "/" not in word and "probe" not in word)

@@ -6,10 +6,13 @@ import importlib.util
 import os
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from jitblas.targets import HOST
 from jitblas.toolchain.base import Toolchain
 from jitblas.toolchain.gnu import probe_gnu
+
+CACHE_VARIABLES = ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR")
 
 
 class Zig:
@@ -26,17 +29,11 @@ class Zig:
             if os.path.exists(program):
                 yield (program, "c++")
 
-    def probe(self, driver: tuple[str, ...], workdir: str) -> Toolchain:
+    def probe(self, driver: tuple[str, ...], workdir: str, cache: str | None) -> Toolchain:
         # -nostdlib++: kernels and runtime need no C++ library, and building zig's takes a minute at its first use.
         march = (os.environ.get("JITBLAS_MARCH") or "native").replace("-", "_")
-        base = probe_gnu((*driver, "-nostdlib++"), workdir, march, name=self.name)
+        environment = dict.fromkeys(CACHE_VARIABLES, cache) if cache is not None else {}
+        base = probe_gnu((*driver, "-nostdlib++"), workdir, march, self.name, environment)
         version = re.search(r"clang version \S+", dict(base.identity)["version"])
-        return Toolchain(
-            self.name,
-            HOST,
-            base.driver,
-            f"zig c++ ({version.group(0) if version else base.version})",
-            base.flags,
-            base.identity,
-            base.depends,
-        )
+        shown = f"zig c++ ({version.group(0) if version else base.version})"
+        return replace(base, version=shown, cache_variables=CACHE_VARIABLES)

@@ -13,6 +13,12 @@
 #define __ubuf__
 #define GM_ADDR uint8_t*
 
+#if defined(__has_builtin)
+#define JITBLAS_HAS_BUILTIN(name) __has_builtin(name)
+#elif defined(__GNUC__)
+#define JITBLAS_HAS_BUILTIN(name) 1  // GCC 9 cannot be asked and has those asked for here
+#endif
+
 // Vector functions must melt into their caller: registers then stay registers.
 #define JITBLAS_INLINE inline __attribute__((always_inline))
 #define __simd_vf__ static __attribute__((always_inline))

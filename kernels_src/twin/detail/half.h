@@ -4,6 +4,13 @@
 
 #include <stdint.h>
 
+#include "core.h"
+
+// The compiler converts _Float16 by an instruction, not by a library call.
+#if defined(__FLT16_MAX__) && (defined(__F16C__) || defined(__aarch64__))
+#define JITBLAS_NATIVE_FLOAT16 1
+#endif
+
 namespace twin {
 
 JITBLAS_INLINE uint32_t FloatBits(float value) {
@@ -67,7 +74,7 @@ struct half {
     JITBLAS_INLINE operator float() const;
 };
 
-#if defined(__F16C__)
+#if defined(__F16C__) && JITBLAS_HAS_BUILTIN(__builtin_ia32_vcvtps2ph) && JITBLAS_HAS_BUILTIN(__builtin_ia32_vcvtph2ps)
 
 namespace twin {
 typedef float F16cFloats __attribute__((vector_size(16)));
@@ -79,6 +86,19 @@ JITBLAS_INLINE half::half(float value)
 
 JITBLAS_INLINE half::operator float() const {
     return __builtin_ia32_vcvtph2ps(::twin::F16cHalves{static_cast<short>(bits)})[0];
+}
+
+#elif defined(JITBLAS_NATIVE_FLOAT16)
+
+JITBLAS_INLINE half::half(float value) {
+    const _Float16 narrow = static_cast<_Float16>(value);
+    __builtin_memcpy(&bits, &narrow, sizeof(bits));
+}
+
+JITBLAS_INLINE half::operator float() const {
+    _Float16 narrow;
+    __builtin_memcpy(&narrow, &bits, sizeof(bits));
+    return static_cast<float>(narrow);
 }
 
 #else

@@ -58,15 +58,9 @@ JITBLAS_INLINE Words LaneNumbers() {
 #define JITBLAS_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, FullShorts{__VA_ARGS__})
 #endif
 
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_elementwise_fma)
-#define JITBLAS_ELEMENTWISE_FMA 1
-#endif
-#endif
-
 // a * b + c with one rounding. The flag -ffp-contract=off stays on for everything else.
 JITBLAS_INLINE Floats FusedMultiplyAdd(Floats a, Floats b, Floats c) {
-#if defined(JITBLAS_ELEMENTWISE_FMA)
+#if defined(__clang__) && JITBLAS_HAS_BUILTIN(__builtin_elementwise_fma)
     return __builtin_elementwise_fma(a, b, c);
 #elif defined(__AVX512F__) && !defined(__clang__)
     return __builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4);
@@ -83,9 +77,9 @@ JITBLAS_INLINE Floats FusedMultiplyAdd(Floats a, Floats b, Floats c) {
 
 // Whether an element of either is NaN; where no instruction answers that at once, yes, which is always safe.
 JITBLAS_INLINE bool MayHoldNan(Floats a, Floats b) {
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && JITBLAS_HAS_BUILTIN(__builtin_ia32_cmpps512_mask)
     return __builtin_ia32_cmpps512_mask(a, b, 3, -1, 4) != 0;
-#elif defined(__AVX__)
+#elif defined(__AVX__) && !defined(__AVX512F__) && JITBLAS_HAS_BUILTIN(__builtin_ia32_cmpps256)
     return __builtin_ia32_movmskps256(__builtin_ia32_cmpps256(a, b, 3)) != 0;
 #else
     static_cast<void>(a), static_cast<void>(b);
@@ -127,7 +121,7 @@ JITBLAS_INLINE FullShorts Bf16FromFloats(Floats low, Floats high) {
     return HighHalves(rounded_low, rounded_high, MakeIndices<2 * kWords>());
 }
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && JITBLAS_HAS_BUILTIN(__builtin_ia32_vcvtph2ps512_mask)
 typedef short HalfArgument __attribute__((vector_size(32)));
 
 JITBLAS_INLINE Floats FloatsFromHalf(Shorts bits) {
@@ -137,7 +131,7 @@ JITBLAS_INLINE Floats FloatsFromHalf(Shorts bits) {
 JITBLAS_INLINE Shorts HalfFromFloats(Floats value) {
     return reinterpret_cast<Shorts>(__builtin_ia32_vcvtps2ph512_mask(value, 0, HalfArgument{}, -1));
 }
-#elif defined(__AVX__) && defined(__F16C__)
+#elif defined(__F16C__) && !defined(__AVX512F__) && JITBLAS_HAS_BUILTIN(__builtin_ia32_vcvtph2ps256)
 typedef short HalfArgument __attribute__((vector_size(16)));
 
 JITBLAS_INLINE Floats FloatsFromHalf(Shorts bits) {
@@ -146,6 +140,16 @@ JITBLAS_INLINE Floats FloatsFromHalf(Shorts bits) {
 
 JITBLAS_INLINE Shorts HalfFromFloats(Floats value) {
     return reinterpret_cast<Shorts>(__builtin_ia32_vcvtps2ph256(value, 0));
+}
+#elif defined(JITBLAS_NATIVE_FLOAT16)
+typedef _Float16 Halves __attribute__((vector_size(kChunkBytes / 2)));
+
+JITBLAS_INLINE Floats FloatsFromHalf(Shorts bits) {
+    return __builtin_convertvector(reinterpret_cast<Halves>(bits), Floats);
+}
+
+JITBLAS_INLINE Shorts HalfFromFloats(Floats value) {
+    return reinterpret_cast<Shorts>(__builtin_convertvector(value, Halves));
 }
 #else
 JITBLAS_INLINE Floats FloatsFromHalf(Shorts bits) {

@@ -90,7 +90,7 @@ void RecordFailure(Running* running, int status, const char* message) {
     }
 }
 
-void Fail(const char* message) {
+__attribute__((noreturn)) void Fail(const char* message) {
     RecordFailure(core.running, kExecutionFailed, message);
     longjmp(core.failed, 1);
 }

@@ -1,0 +1,164 @@
+"""Timing two calls against each other: ours, the peer, ours, the peer, ... in one process.
+
+Machines change pace from second to second. A ratio of two repeats that are neighbours in time does not notice, so the
+figure that counts is the median of those ratios, not the ratio of two medians.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+MOST_LOOPS = 10**7
+"""Calls in one repeat at most, whatever the clock says."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """Something to time.
+
+    Attributes
+    ----------
+    function : one call, without arguments
+    finish : waits for what the calls left running; its time counts
+    spins : seconds that the callee's idle threads keep cores busy after a call; whoever comes next waits that long
+    note : what a reader of the figure must know
+    keep : objects that must live as long as `function`
+    """
+
+    function: Callable[[], object]
+    finish: Callable[[], object] | None = None
+    spins: float = 0.0
+    note: str = ""
+    keep: tuple[object, ...] = ()
+
+    def once(self) -> None:
+        """Call, and wait until it is done."""
+        self.function()
+        if self.finish is not None:
+            self.finish()
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How to measure.
+
+    Attributes
+    ----------
+    repeats : turns of each contestant
+    seconds : length that calls are repeated to within a turn (hot only)
+    evict : None: hot, every call finds its arrays where the one before left them. Else called, untimed, before every
+        call, and a turn is one call.
+    clock, sleep : seconds, as in the module time
+    """
+
+    repeats: int = 20
+    seconds: float = 0.02
+    evict: Callable[[], object] | None = None
+    clock: Callable[[], float] = time.perf_counter
+    sleep: Callable[[float], object] = time.sleep
+
+    @property
+    def state(self) -> str:
+        return "hot" if self.evict is None else "cold"
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds per call, turn by turn; `peer` is empty where ours ran alone."""
+
+    ours: tuple[float, ...]
+    peer: tuple[float, ...]
+    loops: tuple[int, ...]
+
+    @property
+    def ours_seconds(self) -> float:
+        return statistics.median(self.ours)
+
+    @property
+    def peer_seconds(self) -> float | None:
+        return statistics.median(self.peer) if self.peer else None
+
+    @property
+    def ratios(self) -> list[float]:
+        """Peer's time over ours, pair by pair: above 1, ours is faster."""
+        return [peer / ours for ours, peer in zip(self.ours, self.peer, strict=False)]
+
+    @property
+    def ratio(self) -> float | None:
+        return statistics.median(self.ratios) if self.peer else None
+
+    @property
+    def quartiles(self) -> tuple[float, float] | None:
+        """Half of the pairs' ratios lie between these two."""
+        if not self.peer:
+            return None
+        if len(self.ratios) == 1:
+            return self.ratios[0], self.ratios[0]
+        low, _, high = statistics.quantiles(self.ratios, n=4, method="inclusive")
+        return low, high
+
+
+def alternate(ours: Call, peer: Call | None, protocol: Protocol) -> Timing:
+    """Time `ours` and `peer` in turns, after a warm-up; `peer` None: ours alone."""
+    contestants = [ours] if peer is None else [ours, peer]
+    spins = contestants[-1].spins
+    with _no_collector():
+        loops = [1 if protocol.evict is not None else _loops(call, protocol) for call in contestants]
+        seconds: list[list[float]] = [[] for _ in contestants]
+        for _ in range(protocol.repeats):
+            for call, count, spent in zip(contestants, loops, seconds, strict=True):
+                if spins > 0 and len(contestants) > 1:
+                    protocol.sleep(spins)
+                spent.append(_turn(call, count, protocol) / count)
+                spins = call.spins
+    return Timing(tuple(seconds[0]), tuple(seconds[-1]) if peer is not None else (), tuple(loops))
+
+
+def _turn(call: Call, loops: int, protocol: Protocol) -> float:
+    if protocol.evict is not None:
+        protocol.evict()
+    else:
+        call.once()  # untimed: wakes the threads and brings back what the other contestant pushed out of the caches
+    return _run(call, loops, protocol.clock)
+
+
+def _run(call: Call, loops: int, clock: Callable[[], float]) -> float:
+    function = call.function
+    start = clock()
+    for _ in itertools.repeat(None, loops):
+        function()
+    if call.finish is not None:
+        call.finish()
+    return clock() - start
+
+
+def _loops(call: Call, protocol: Protocol) -> int:
+    """How many calls take about `protocol.seconds`; finding out is the warm-up."""
+    call.once()
+    loops = 1
+    while loops < MOST_LOOPS:
+        spent = _run(call, loops, protocol.clock)
+        if spent >= protocol.seconds / 2:
+            return max(1, min(MOST_LOOPS, round(loops * protocol.seconds / spent)))
+        wanted = int(loops * protocol.seconds / spent) + 1 if spent > 0 else 10 * loops
+        loops = min(max(wanted, loops + 1), 10 * loops, MOST_LOOPS)
+    return loops
+
+
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    """A garbage collection in one contestant's turn would be paid for by the wrong one."""
+    enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

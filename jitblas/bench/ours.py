@@ -1,0 +1,89 @@
+"""jitblas as a contestant: every way in that a problem can be called through."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import jitblas
+from jitblas import aclblas
+from jitblas.bench.measure import Call
+from jitblas.bench.problems import AxpyData, Data
+from jitblas.handle import Handle
+from jitblas.plans import Plan
+
+TINY = 64
+"""Up to this n the way in takes longer than the kernel, so every way in has a row."""
+
+_ACL_TYPES = {"fp32": aclblas.ACL_FLOAT, "fp16": aclblas.ACL_FLOAT16, "bf16": aclblas.ACL_BF16}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One way in.
+
+    Attributes
+    ----------
+    level : "plan", "array", "aclblas arrays" or "aclblas addresses"
+    kernel : "class" or "exact"
+    key : of the kernel's artifact
+    error : why it cannot be measured; then `call` does nothing
+    """
+
+    level: str
+    kernel: str
+    key: str
+    call: Call
+    error: str | None = None
+
+
+def entries(data: Data, handle: Handle, exact: bool) -> list[Entry]:
+    """Plans always: what they add to the kernel is least. The other levels where they matter."""
+    return list(_WAYS[data.problem.op](data, handle, exact))
+
+
+def _axpy_ex(data: AxpyData, handle: Handle, exact: bool) -> Iterator[Entry]:
+    plans = [("class", jitblas.plan(data.problem, exact=False, handle=handle))]
+    if exact:
+        plans.append(("exact", jitblas.plan(data.problem, exact=True, handle=handle)))
+    for kernel, plan in plans:
+        yield _plan_entry(data, kernel, plan)
+    if data.n <= TINY:
+        key = plans[0][1].specialization.key
+        for level, call in (
+            ("array", Call(functools.partial(jitblas.axpy_ex, data.alpha, data.x, data.y, handle=handle))),
+            ("aclblas arrays", _aclblas(data, handle, addresses=False)),
+            ("aclblas addresses", _aclblas(data, handle, addresses=True)),
+        ):
+            yield Entry(level, "class", key, call)
+
+
+def _plan_entry(data: AxpyData, kernel: str, plan: Plan) -> Entry:
+    call = Call(functools.partial(plan, data.alpha, data.x, data.y))
+    # A figure under a kernel's name must come from that kernel; the general way in always runs the class kernel.
+    elsewhere = kernel == "exact" and plan._call == plan._checked
+    error = "this plan has no short way in and runs the class kernel, exact or not" if elsewhere else None
+    return Entry("plan", kernel, plan.specialization.key, call, error)
+
+
+def _aclblas(data: AxpyData, handle: Handle, *, addresses: bool) -> Call:
+    """Asynchronous calls: waiting for the last of them is part of the time."""
+    kind = _ACL_TYPES[data.problem["dtype"]]
+    alpha = ctypes.c_float(data.alpha)
+    operands: tuple[object, object, object] = (alpha, data.x_memory, data.y_memory)
+    if addresses:
+        operands = (ctypes.addressof(alpha), data.x_memory.ctypes.data, data.y_memory.ctypes.data)
+    scalar, x, y = operands
+    incx, incy = data.problem["incx"], data.problem["incy"]
+    single = aclblas.ACL_FLOAT
+    function = functools.partial(
+        aclblas.aclblasAxpyEx, handle, data.n, scalar, single, x, kind, incx, y, kind, incy, single
+    )
+    return Call(function, finish=handle.synchronize, keep=(alpha,))
+
+
+_WAYS: dict[str, Callable[[Any, Handle, bool], Iterator[Entry]]] = {"axpy_ex": _axpy_ex}
+"""Operator -> its ways in, given its data."""

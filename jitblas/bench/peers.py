@@ -1,0 +1,189 @@
+"""Other libraries, each doing the same work on the same memory. A peer knows an operator by a method of its name."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+from collections.abc import Iterator
+from importlib import import_module, metadata
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from jitblas.bench.machine import version_of
+from jitblas.bench.measure import Call
+from jitblas.bench.problems import Array, AxpyData, Data
+
+
+class Peer:
+    """A library to compare with. Its modules are imported at the first call that needs them."""
+
+    name: str
+    packages: tuple[str, ...]
+    """What pip would install."""
+    spins = 0.0
+    """Seconds that its idle threads go on spinning after a call on several threads, rounded up generously."""
+
+    def available(self) -> bool:
+        return all(find_spec(package) is not None for package in self.packages)
+
+    def version(self) -> str:
+        return ", ".join(f"{package} {version_of(package)}" for package in self.packages)
+
+    def kernels(self) -> str:
+        """What it chose for this processor, in its own words."""
+        raise NotImplementedError
+
+    @contextlib.contextmanager
+    def limited(self, threads: int) -> Iterator[None]:
+        """Run on `threads` threads meanwhile."""
+        yield
+
+    def call(self, data: Data, threads: int) -> Call | None:
+        """The peer's way to do a problem; None if it has none."""
+        method = getattr(self, data.problem.op, None)
+        return None if method is None else method(data, threads)
+
+
+class NumPy(Peer):
+    name = "numpy"
+    packages = ("numpy",)
+
+    def kernels(self) -> str:
+        try:
+            found = np.show_config(mode="dicts")["SIMD Extensions"]["found"]
+        except (TypeError, KeyError):
+            return "unknown"
+        return f"ufuncs for {found[-1] if found else 'the baseline'}, bf16 by ml_dtypes {version_of('ml_dtypes')}"
+
+    def axpy_ex(self, data: AxpyData, threads: int) -> Call:
+        x, y, alpha = data.x, data.y, data.dtype.type(data.alpha)
+        product = np.empty(data.n, data.dtype)  # a temporary per call would measure the allocator
+
+        def call() -> None:
+            np.multiply(x, alpha, out=product)
+            np.add(y, product, out=y)
+
+        return Call(call, note="one thread: ufuncs have no more" if threads > 1 else "")
+
+
+class SciPy(Peer):
+    name = "scipy"
+    packages = ("scipy", "threadpoolctl")
+    spins = 0.05  # OpenBLAS: 2^26 cycles
+
+    def kernels(self) -> str:
+        import_module("scipy.linalg.blas")
+        libraries = import_module("threadpoolctl").threadpool_info()
+        found = [library for library in libraries if library["user_api"] == "blas"]
+        own = [library for library in found if "scipy" in library["filepath"].rpartition("/")[0]] or found
+        names = ("internal_api", "version", "architecture")
+        return ", ".join(" ".join(str(library[name]) for name in names if library.get(name)) for library in own)
+
+    @contextlib.contextmanager
+    def limited(self, threads: int) -> Iterator[None]:
+        import_module("scipy.linalg.blas")
+        with import_module("threadpoolctl").threadpool_limits(threads, user_api="blas"):
+            yield
+
+    def axpy_ex(self, data: AxpyData, threads: int) -> Call | None:
+        if data.problem["dtype"] != "fp32":
+            return None
+        saxpy = import_module("scipy.linalg.blas").saxpy
+        incx, incy = data.problem["incx"], data.problem["incy"]
+        # y is overwritten: the wrapper copies nothing that has the right type already.
+        function = functools.partial(saxpy, data.x_memory, data.y_memory, data.n, data.alpha, 0, incx, 0, incy)
+        return Call(function, spins=self.spins if threads > 1 else 0.0)
+
+
+class Torch(Peer):
+    name = "torch"
+    packages = ("torch",)
+    spins = 0.02  # libgomp
+
+    def kernels(self) -> str:
+        return f"CPU capability {import_module('torch').backends.cpu.get_cpu_capability()}"
+
+    @contextlib.contextmanager
+    def limited(self, threads: int) -> Iterator[None]:
+        torch = import_module("torch")
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
+
+    def axpy_ex(self, data: AxpyData, threads: int) -> Call:
+        incx, incy = data.problem["incx"], data.problem["incy"]
+        x_memory, note = data.x_memory, ""
+        if incx * incy < 0 and data.n > 1:
+            # With x turned round beforehand the same pairs meet, in the same memory traffic.
+            x_memory = np.ascontiguousarray(x_memory[::-1])
+            note = "x reversed beforehand: torch has no negative strides"
+        x, y = self._tensor(x_memory, incx), self._tensor(data.y_memory, incy)
+        function = functools.partial(y.add_, x, alpha=data.alpha)
+        return Call(function, spins=self.spins if threads > 1 else 0.0, note=note, keep=(x_memory,))
+
+    @staticmethod
+    def _tensor(memory: Array, inc: int) -> Any:
+        """The vector in the order of its addresses, sharing memory."""
+        torch = import_module("torch")
+        if memory.dtype.name == "bfloat16":
+            return torch.from_numpy(memory.view(np.int16)).view(torch.bfloat16)[:: abs(inc)]
+        return torch.from_numpy(memory)[:: abs(inc)]
+
+
+class Mkl(Peer):
+    name = "mkl"
+    packages = ("mkl",)
+    spins = 0.25  # libiomp5: KMP_BLOCKTIME is 200 ms
+
+    def available(self) -> bool:
+        return _mkl() is not None
+
+    def kernels(self) -> str:
+        text = ctypes.create_string_buffer(256)
+        _mkl().mkl_get_version_string(text, len(text))
+        return text.value.decode(errors="replace").strip()
+
+    @contextlib.contextmanager
+    def limited(self, threads: int) -> Iterator[None]:
+        library = _mkl()
+        before = library.MKL_Get_Max_Threads()
+        library.MKL_Set_Num_Threads(threads)
+        try:
+            yield
+        finally:
+            library.MKL_Set_Num_Threads(before)
+
+    def axpy_ex(self, data: AxpyData, threads: int) -> Call | None:
+        if data.problem["dtype"] != "fp32":
+            return None
+        saxpy = _mkl().cblas_saxpy
+        saxpy.restype = None
+        arguments = (
+            ctypes.c_int(data.n),
+            ctypes.c_float(data.alpha),
+            ctypes.c_void_p(data.x_memory.ctypes.data),
+            ctypes.c_int(data.problem["incx"]),
+            ctypes.c_void_p(data.y_memory.ctypes.data),
+            ctypes.c_int(data.problem["incy"]),
+        )
+        return Call(functools.partial(saxpy, *arguments), spins=self.spins if threads > 1 else 0.0)
+
+
+@functools.cache
+def _mkl() -> Any:
+    """The library of the wheel `mkl`, which has no module of its own; None if it is not there or does not load."""
+    try:
+        files = metadata.files("mkl") or []
+        path = next(file.locate() for file in files if file.name.startswith("libmkl_rt.so"))
+        return ctypes.CDLL(str(path))
+    except (metadata.PackageNotFoundError, StopIteration, OSError):
+        return None
+
+
+PEERS: dict[str, Peer] = {peer.name: peer for peer in (NumPy(), SciPy(), Torch(), Mkl())}

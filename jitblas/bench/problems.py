@@ -1,0 +1,138 @@
+"""Arrays for a problem, and whether a call leaves the right result in them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from jitblas.bench.measure import Call
+from jitblas.errors import Error
+from jitblas.operators import axpy_ex
+from jitblas.problem import Problem, expand
+
+Array = np.ndarray[Any, Any]
+
+SENTINEL = 77.0
+"""What lies between strided elements, and must still lie there afterwards."""
+
+_ROUNDING = {"fp32": (2.0**-24, 2.0**-149), "fp16": (2.0**-11, 2.0**-24), "bf16": (2.0**-8, 2.0**-133)}
+"""Type -> (unit roundoff, smallest number above 0)."""
+
+
+class Data(Protocol):
+    """The arrays of one problem, which all contestants share, so that none has the warmer ones."""
+
+    problem: Problem
+    bytes_moved: int
+    """Of elements; whole cache lines may be more."""
+
+    def reset(self) -> None:
+        """Outputs as they were before the first call."""
+
+    def fault(self, call: Call) -> str | None:
+        """What is wrong with the result of one call on fresh arrays; None: nothing."""
+
+
+class AxpyData:
+    """x and y of an AxpyEx problem.
+
+    Attributes
+    ----------
+    x_memory, y_memory : 1-D, contiguous, from the first element to the last, whatever the increments
+    x, y : the vectors in logical order, as NumPy shows them
+    alpha : exactly representable in FP32
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        if problem["n"] < 1 or problem["incx"] == 0 or problem["incy"] == 0:
+            raise Error(f"{problem}: n of at least 1 and increments other than 0 are needed to measure anything")
+        self.problem = problem
+        self.n: int = problem["n"]
+        self.alpha = float(np.float32(problem["alpha"]))
+        self.bytes_moved = axpy_ex.bytes_moved(problem)
+        self.dtype = numpy_dtype(problem["dtype"])
+        self.x_memory = self._memory(problem["incx"], seed=1)
+        self.y_memory = self._memory(problem["incy"], seed=2)
+        self._y_before = self.y_memory.copy()
+        # From the far end for a negative increment, as BLAS has it.
+        self.x = self.x_memory[:: problem["incx"]]
+        self.y = self.y_memory[:: problem["incy"]]
+
+    def _memory(self, inc: int, seed: int) -> Array:
+        memory = np.full((self.n - 1) * abs(inc) + 1, SENTINEL, self.dtype)
+        values = np.random.default_rng(seed).random(self.n, np.float32)
+        memory[:: abs(inc)] = (2 * values - 1).astype(self.dtype)
+        return memory
+
+    def reset(self) -> None:
+        """y as it was before the first call."""
+        self.y_memory[...] = self._y_before
+
+    @functools.cached_property
+    def _expected(self) -> tuple[Array, Array]:
+        """Result in float64, and how far from it each element may be.
+
+        Four roundings: of alpha to the element type, of the product, of the sum, and one for luck. That is tight enough
+        to notice any element that was left out, and lets pass whoever rounds more often than we do.
+        """
+        product = self.alpha * self.x.astype(np.float64)
+        before = self._y_before[:: self.problem["incy"]].astype(np.float64)
+        unit, smallest = _ROUNDING[self.problem["dtype"]]
+        return product + before, 4 * (unit * (np.abs(product) + np.abs(before)) + smallest)
+
+    def fault(self, call: Call) -> str | None:
+        """What is wrong with the result of one call on fresh arrays; None: nothing."""
+        self.reset()
+        try:
+            call.once()
+        except Exception as error:  # whatever a library raises, it gets no figure and the others go on
+            return f"raised {type(error).__name__}: {error}"
+        expected, bound = self._expected
+        got = self.y.astype(np.float64)
+        wrong = ~(np.abs(got - expected) <= bound)  # so that NaN is wrong
+        if wrong.any():
+            first = int(np.argmax(wrong))
+            return (
+                f"wrong result: {int(wrong.sum())} of {self.n} elements; element {first} is {got[first]:.9g}, "
+                f"{expected[first]:.9g} is right"
+            )
+        bits = f"u{self.dtype.itemsize}"
+        changed = self.y_memory.view(bits) != self._y_before.view(bits)
+        changed[:: abs(self.problem["incy"])] = False
+        return "wrote between the elements of y" if changed.any() else None
+
+
+DATA: dict[str, Callable[[Problem], Data]] = {"axpy_ex": AxpyData}
+"""Operator -> its arrays."""
+
+
+def make_data(problem: Problem) -> Data:
+    """Arrays of a problem; the same values every time."""
+    return DATA[problem.op](problem)
+
+
+def numpy_dtype(word: str) -> np.dtype[Any]:
+    """NumPy's type for a problem line's; bf16 is that of ml_dtypes."""
+    if word != "bf16":
+        return np.dtype({"fp32": np.float32, "fp16": np.float16}[word])
+    try:
+        bfloat16: type[np.generic] = import_module("ml_dtypes").bfloat16
+    except ImportError:
+        raise Error("measuring bf16 needs NumPy's type for it: pip install ml_dtypes") from None
+    return np.dtype(bfloat16)
+
+
+def parse_lines(lines: list[str]) -> list[Problem]:
+    """Problems of lines with ranges, in order."""
+    return [Problem.parse(line) for text in lines for line in expand(text)]
+
+
+def read_file(path: Path) -> list[str]:
+    """Problem lines of a file: one per line, `#` starts a comment."""
+    lines = (line.partition("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines())
+    return [line for line in lines if line]
