@@ -5,7 +5,9 @@ Importing costs nothing: every name below is fetched when it is first used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # importing typing takes longer than everything else here
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0"
 

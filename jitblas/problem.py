@@ -40,7 +40,7 @@ class Parameter:
                 return text
             raise ProblemSyntaxError(f"{self.name}={text}: accepted are {', '.join(self.kind)}")
         try:
-            number = float(text) if self.kind == "float" or not _INTEGER.fullmatch(text) else int(text)
+            number = float(text) if self.kind == "float" or not re.fullmatch(r"[+-]?\d+", text) else int(text)
         except ValueError:
             raise ProblemSyntaxError(f"{self.name}={text}: not a number") from None
         if self.kind == "float":
@@ -50,11 +50,6 @@ class Parameter:
         if self.minimum is not None and number < self.minimum:
             raise ProblemSyntaxError(f"{self.name}={text}: at least {self.minimum} is needed")
         return int(number)
-
-
-_INTEGER = re.compile(r"[+-]?\d+")
-_RANGE = re.compile(r"\{([^{}]*)\}")
-_STEP = re.compile(r"([^.{}]+)\.\.([^:{}]+):([*+])(.+)")
 
 
 @dataclass(frozen=True)
@@ -134,7 +129,7 @@ def expand(text: str) -> list[str]:
     >>> expand("axpy_ex:n={1e3..1e5:*10},dtype={fp32,bf16}")[:3]
     ['axpy_ex:n=1000,dtype=fp32', 'axpy_ex:n=1000,dtype=bf16', 'axpy_ex:n=10000,dtype=fp32']
     """
-    pieces = _RANGE.split(text)
+    pieces = re.split(r"\{([^{}]*)\}", text)
     choices = [list(_choices(body, text)) for body in pieces[1::2]]
     if "{" in "".join(pieces[::2]) or "}" in "".join(pieces[::2]):
         raise ProblemSyntaxError(f"{text!r}: a brace without its partner")
@@ -146,7 +141,7 @@ def expand(text: str) -> list[str]:
 
 
 def _choices(body: str, text: str) -> Iterator[str]:
-    step = _STEP.fullmatch(body)
+    step = re.fullmatch(r"([^.{}]+)\.\.([^:{}]+):([*+])(.+)", body)
     if step is None:
         if ".." in body or not body:
             raise ProblemSyntaxError(f"{text!r}: a range is written {{1e3..1e7:*10}}, {{1..9:+2}} or {{1,2,8}}")

@@ -13,7 +13,7 @@ from jitblas import config
 from jitblas.errors import CompilerNotFound
 from jitblas.jit import artifacts
 from jitblas.jit.artifacts import Recipe
-from jitblas.jit.specialization import Specialization, resolve_profile, specialize
+from jitblas.jit.specialization import Specialization, specialize
 from jitblas.operators import OPERATORS
 from jitblas.problem import Parameter, Problem, Value
 from jitblas.store import Key
@@ -35,10 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     problem = Problem.parse(arguments.problem)
-    launch = _launch(problem, arguments)
-    # Without a launch nothing is baked in: the sizes of an empty problem make no kernel.
-    exact = arguments.exact and launch is not None
-    chosen = specialize(problem, arguments.target, exact, profile=arguments.profile)
+    chosen = specialize(problem, arguments.target, arguments.exact, profile=arguments.profile)
+    launch = OPERATORS[problem.op].tiling(problem, chosen.profile)
     if arguments.source:
         print(chosen.source)
     elif arguments.command:
@@ -51,25 +49,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 Launch = tuple[int, dict[str, int | float]]
+"""Blocks (0: there is nothing to compute) and tiling values."""
 
 
-def _launch(problem: Problem, arguments: argparse.Namespace) -> Launch | None:
-    """(blocks, tiling values); None where a size is 0 and calls return before a launch is computed."""
-    profile = _profile(arguments)
-    try:
-        blocks, values = OPERATORS[problem.op].tiling(problem, profile)
-    except ZeroDivisionError:
-        return None
-    return (blocks, values) if blocks > 0 else None
-
-
-def _profile(arguments: argparse.Namespace) -> Profile:
-    from jitblas.jit.kernels import default_target
-
-    return resolve_profile(arguments.profile, arguments.target or default_target())
-
-
-def _summary(problem: Problem, chosen: Specialization, launch: Launch | None) -> Iterator[str]:
+def _summary(problem: Problem, chosen: Specialization, launch: Launch) -> Iterator[str]:
     yield f"problem    {problem}"
     yield f"target     {chosen.target}, tiled for {chosen.profile.name}" + (
         f", twin build {chosen.twin}" if chosen.twin else ""
@@ -78,7 +61,7 @@ def _summary(problem: Problem, chosen: Specialization, launch: Launch | None) ->
     yield f"constants  {_listed(chosen.constants)}"
     if chosen.baked:
         yield f"baked      {_listed(chosen.baked)}"
-    if launch is None:
+    if launch[0] == 0:
         yield "launch     none: there is nothing to compute"
     else:
         yield f"blocks     {launch[0]}"
@@ -157,8 +140,8 @@ def stored(chosen: Specialization) -> str | None:
     return None
 
 
-def _tiling_lines(chosen: Specialization, launch: Launch | None) -> Iterator[str]:
-    if launch is None:
+def _tiling_lines(chosen: Specialization, launch: Launch) -> Iterator[str]:
+    if launch[0] == 0:
         yield "no launch: there is nothing to compute"
         return
     blocks, values = launch

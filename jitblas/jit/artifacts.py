@@ -7,7 +7,6 @@ import functools
 import os
 import shlex
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -142,6 +141,8 @@ def _any_entry(recipe: Recipe) -> Entry | None:
 
 
 def _compile(recipe: Recipe, key: Key) -> Entry:
+    import tempfile
+
     compiler = recipe.toolchain()
     started = time.perf_counter()
     with store().private_folder() as folder, tempfile.TemporaryDirectory(dir=folder, prefix="empty-") as empty:

@@ -8,7 +8,6 @@ import functools
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +37,23 @@ class Kernel:
     """Address of the same launch with operands in an array and the tiling by address (kernels_src/launcher)."""
 
 
-_kernels: dict[Specialization, Future[Kernel]] = {}
+class _Pending:
+    """A kernel that one thread loads and others wait for (concurrent.futures would cost 5 ms of imports)."""
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.kernel: Kernel | None = None
+        self.error: BaseException | None = None
+
+    def result(self) -> Kernel:
+        self.done.wait()
+        if self.kernel is None:
+            assert self.error is not None
+            raise self.error
+        return self.kernel
+
+
+_kernels: dict[Specialization, _Pending] = {}
 _lock = threading.Lock()
 
 
@@ -47,21 +62,23 @@ def load(specialization: Specialization) -> Kernel:
 
     Threads that ask for one kernel share one compile; a compile error is remembered until :func:`reload`.
     """
-    future = _kernels.get(specialization)
-    if future is None:
+    pending = _kernels.get(specialization)
+    if pending is None:
         with _lock:
-            future = _kernels.get(specialization)
-            mine = future is None
-            if future is None:
-                future = _kernels[specialization] = Future()
+            pending = _kernels.get(specialization)
+            mine = pending is None
+            if pending is None:
+                pending = _kernels[specialization] = _Pending()
         if mine:
             try:
-                future.set_result(_load(specialization))
+                pending.kernel = _load(specialization)
             except BaseException as error:
+                pending.error = error
                 if not isinstance(error, CompileError) or error.returncode is None or error.returncode < 0:
                     _kernels.pop(specialization, None)
-                future.set_exception(error)
-    return future.result()
+            finally:
+                pending.done.set()
+    return pending.result()
 
 
 def _load(specialization: Specialization) -> Kernel:

@@ -11,7 +11,6 @@ import functools
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
-from types import ModuleType
 
 from jitblas.toolchain.base import Toolchain
 
@@ -44,10 +43,9 @@ def tree_digest(folders: tuple[Path, ...]) -> str:
 
 
 @functools.cache
-def module_digest(module: ModuleType) -> str:
-    """Digest of a Python module's source: its output is compiled, so its text is part of *what*."""
-    assert module.__file__ is not None
-    return hashlib.sha256(Path(module.__file__).read_bytes()).hexdigest()
+def module_digest(name: str) -> str:
+    """Digest of a module of this package: what it prints is compiled, so its text is part of *what*."""
+    return hashlib.sha256(Path(__file__).with_name(name).read_bytes()).hexdigest()
 
 
 def how(toolchain: Toolchain, extra_flags: tuple[str, ...]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jitblas import config
-from jitblas.jit import keys, launch_syntax
+from jitblas.jit import keys
 from jitblas.jit.render import render
 from jitblas.operators import OPERATORS
 from jitblas.operators.base import Variant
@@ -63,7 +63,7 @@ class Specialization:
                 *((f"baked {name}", repr(value)) for name, value in self.baked),
                 *((f"define {name}", value) for name, value in self.defines.items()),
                 ("source", self.rendered),
-                ("rewriting", keys.module_digest(launch_syntax) if self.target == HOST else ""),
+                ("rewriting", keys.module_digest("launch_syntax.py") if self.target == HOST else ""),
                 ("sources", keys.tree_digest(tuple(folders))),
                 ("target", self.target),
                 ("profile", self.profile.name),
@@ -84,7 +84,11 @@ class Specialization:
     @property
     def source(self) -> str:
         """What is compiled: the Ascend C; for the host with launches rewritten."""
-        return launch_syntax.rewrite_launches(self.rendered) if self.target == HOST else self.rendered
+        if self.target != HOST:
+            return self.rendered
+        from jitblas.jit.launch_syntax import rewrite_launches
+
+        return rewrite_launches(self.rendered)
 
     @property
     def command(self) -> list[str]:

@@ -6,9 +6,7 @@ A lock saves work, correctness never needs it: whatever goes wrong with one, the
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -87,6 +85,9 @@ class Store:
     @contextmanager
     def private_folder(self) -> Iterator[Path]:
         """A folder on the store's file system to build in; it is gone afterwards unless it was published."""
+        import shutil
+        import tempfile
+
         folder = Path(tempfile.mkdtemp(prefix=f"build-{os.getpid()}-", dir=self.root))
         try:
             yield folder
@@ -120,6 +121,9 @@ class Store:
 
     def _quarantine(self, key: Key, reason: str) -> None:
         print(f"jitblas: entry {key} is not used and moved aside: {reason}", file=sys.stderr)
+        import shutil
+        import tempfile
+
         aside = self.root / "quarantine"
         try:
             aside.mkdir(mode=0o700, exist_ok=True)
@@ -187,10 +191,14 @@ class Store:
                 yield key, {}
 
     def remove(self, key: Key) -> None:
+        import shutil
+
         shutil.rmtree(folder_of(self.root, key), ignore_errors=True)
 
     def clear(self) -> int:
         """Delete everything in the store; returns the number of entries that went."""
+        import shutil
+
         count = sum(1 for _ in self.entries())
         for item in self.root.iterdir():
             shutil.rmtree(item, ignore_errors=True) if item.is_dir() and not item.is_symlink() else item.unlink()

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
 import stat
 import sys
-import tempfile
 from pathlib import Path
 
 FORMAT = "v1"
@@ -57,6 +55,9 @@ def writable_root(cache_folder: Path) -> Path:
 
 def temporary_root() -> Path:
     """A private folder that goes with the process that made it (not with its forks)."""
+    import shutil
+    import tempfile
+
     folder = Path(tempfile.mkdtemp(prefix="jitblas-"))
     owner = os.getpid()
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 
@@ -85,6 +84,8 @@ def _remembered(
 
 
 def _probe(compiler: Compiler, driver: tuple[str, ...], cache: str | None) -> Toolchain | str:
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="jitblas-probe-") as workdir:
         try:
             return compiler.probe(driver, workdir, cache)
@@ -120,6 +121,8 @@ def _write(path: str, text: str) -> None:
     """Best effort: a memo that cannot be kept costs time, nothing else."""
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        import tempfile
+
         handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path))
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)

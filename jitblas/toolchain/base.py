@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import signal
-import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -82,6 +80,16 @@ class Toolchain:
         return [*self.driver, *self.flags, *defines, *includes, *extra, source, "-o", output]
 
 
+def find_program(name: str) -> str | None:
+    """Absolute path of a program on PATH, or of a path that is one (shutil.which, without shutil's imports)."""
+    folders = [""] if os.sep in name else os.environ.get("PATH", os.defpath).split(os.pathsep)
+    for folder in folders:
+        path = os.path.abspath(os.path.join(folder, name))
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
+
+
 class Compiler(Protocol):
     """One kind of compiler: where to look for it and how to find out whether it counts."""
 
@@ -114,6 +122,9 @@ def run(
     argv: Sequence[str], *, cwd: str, timeout: float = COMPILE_TIMEOUT, environment: Mapping[str, str] | None = None
 ) -> Finished:
     """Run a compiler; output is stdout and stderr together. OSError if it cannot be started."""
+    import signal
+    import subprocess
+
     process = subprocess.Popen(
         argv,
         cwd=cwd,

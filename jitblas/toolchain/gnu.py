@@ -6,11 +6,10 @@ import os
 import platform
 import re
 import shlex
-import shutil
 from collections.abc import Iterable, Mapping
 
 from jitblas.targets import HOST
-from jitblas.toolchain.base import COMPILER_ENVIRONMENT, Finished, Toolchain, Unusable, digest_file, run
+from jitblas.toolchain.base import COMPILER_ENVIRONMENT, Finished, Toolchain, Unusable, digest_file, find_program, run
 
 MINIMUM_VERSION = {"gcc": 9, "clang": 12}
 """First versions whose C++17 and GNU vector extensions (__builtin_convertvector) the twin can use."""
@@ -57,9 +56,9 @@ class Gnu:
 def resolved(command: str) -> Iterable[tuple[str, ...]]:
     """The argv of a command text, its program found on PATH; nothing if there is no such program."""
     words = shlex.split(command)
-    program = shutil.which(words[0]) if words else None
+    program = find_program(words[0]) if words else None
     if program is not None:
-        yield (os.path.abspath(program), *words[1:])
+        yield (program, *words[1:])
 
 
 def probe_gnu(
@@ -134,7 +133,7 @@ def _programs(driver: tuple[str, ...], expansion: str) -> tuple[str, ...]:
     """Files that take part in a compile: the driver's words that are files and the programs it starts."""
     started = [shlex.split(line)[:1] for line in expansion.splitlines() if line.startswith(" ")]
     names = [word for word in driver if os.path.isabs(word)] + [words[0] for words in started if words]
-    found = [path for name in names if (path := shutil.which(name)) is not None]
+    found = [path for name in names if (path := find_program(name)) is not None]
     if driver[0] in found and os.path.realpath(driver[0]) not in found:
         found.append(os.path.realpath(driver[0]))
     return tuple(dict.fromkeys(os.path.abspath(path) for path in found))

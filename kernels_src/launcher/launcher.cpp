@@ -1,6 +1,6 @@
 // The steady-state call in compiled code: check that the arguments are exactly what a plan was made for, take their
-// addresses, launch. Whatever is not exactly so goes to the plan's Python code, which checks everything and has the same
-// results. It is compiled like a kernel, at the first plan, and nothing depends on it.
+// addresses, launch. Whatever is not exactly so goes to the plan's Python code, which checks everything and has the
+// same results. It is compiled like a kernel, at the first plan, and nothing depends on it.
 //
 // No Python headers: a machine with a compiler need not have them. The few functions of Python's stable ABI come as
 // addresses, and the layout of a NumPy array after the object head is NumPy's own ABI, unchanged since 1.7.

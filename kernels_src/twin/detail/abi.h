@@ -9,10 +9,10 @@
 
 // A stream argument is the runtime's stream pointer with these bits added (streams are aligned to 64 bytes).
 enum JitblasLaunchMode : uintptr_t {
-    JITBLAS_LAUNCH_QUEUED = 0,     // append to the stream, return at once
-    JITBLAS_LAUNCH_WAIT = 1,       // run in stream order and return when done, on the calling thread if it can
-    JITBLAS_LAUNCH_SMALL = 2,      // queued, but run at once on the calling thread when the stream is idle
-    JITBLAS_LAUNCH_UNBOUND = 4,    // tensors of this launch never point at global memory (operands overlap)
+    JITBLAS_LAUNCH_QUEUED = 0,   // append to the stream, return at once
+    JITBLAS_LAUNCH_WAIT = 1,     // run in stream order and return when done, on the calling thread if it can
+    JITBLAS_LAUNCH_SMALL = 2,    // queued, but run at once on the calling thread when the stream is idle
+    JITBLAS_LAUNCH_UNBOUND = 4,  // tensors of this launch never point at global memory (operands overlap)
     JITBLAS_LAUNCH_MODE_MASK = 7,
 };
 

@@ -1,5 +1,6 @@
 // DataCopy and DataCopyPad: global memory <-> UB. A copy into a bindable slot points the slot at its source instead
-// where that cannot be told apart: one run, a whole number of registers (loads never reach past the end), start of slot.
+// where that cannot be told apart: one run, a whole number of registers (loads never reach past the end), start of
+// slot.
 #pragma once
 
 #include "pipe.h"
@@ -20,8 +21,8 @@ struct DataCopyParams {
 
 struct DataCopyExtParams {
     uint16_t blockCount = 1;
-    uint32_t blockLen = 0;   // bytes
-    int64_t srcStride = 0;   // gap between blocks: bytes in global memory, 32-byte units in UB
+    uint32_t blockLen = 0;  // bytes
+    int64_t srcStride = 0;  // gap between blocks: bytes in global memory, 32-byte units in UB
     int64_t dstStride = 0;
     uint32_t rsv = 0;
 
@@ -78,8 +79,7 @@ JITBLAS_INLINE void DataCopyPad(const LocalTensor<T>& destination, const GlobalT
         T* row = reinterpret_cast<T*>(to);
         // Elements up to the next 32 bytes: the padding value, or the block's first element when none is asked for.
         const uint32_t body = static_cast<uint32_t>(run.blockLen / sizeof(T));
-        const uint32_t end = static_cast<uint32_t>(
-            ::twin::RoundUp32((left + body + right) * sizeof(T)) / sizeof(T));
+        const uint32_t end = static_cast<uint32_t>(::twin::RoundUp32((left + body + right) * sizeof(T)) / sizeof(T));
         __builtin_memcpy(row + left, from, run.blockLen);
         const T fill = pad.isPad ? pad.paddingValue : (body != 0 ? row[left] : T{});
         for (uint32_t j = 0; j < left; ++j) {
@@ -129,11 +129,13 @@ JITBLAS_INLINE void DataCopy(const GlobalTensor<T>& destination, const LocalTens
 
 template <typename T>
 JITBLAS_INLINE void DataCopy(const LocalTensor<T>& destination, const LocalTensor<T>& source, uint32_t count) {
-    __builtin_memmove(destination.GetPhyAddr(), source.GetPhyAddr(), static_cast<uint64_t>(count) * sizeof(T) / 32 * 32);
+    __builtin_memmove(destination.GetPhyAddr(), source.GetPhyAddr(),
+                      static_cast<uint64_t>(count) * sizeof(T) / 32 * 32);
 }
 
 template <typename T>
-JITBLAS_INLINE void DataCopy(const LocalTensor<T>& destination, const GlobalTensor<T>& source, const DataCopyParams& run) {
+JITBLAS_INLINE void DataCopy(const LocalTensor<T>& destination, const GlobalTensor<T>& source,
+                             const DataCopyParams& run) {
     const uint8_t* from = reinterpret_cast<const uint8_t*>(source.GetPhyAddr());
     uint8_t* to = reinterpret_cast<uint8_t*>(destination.GetPhyAddr());
     for (uint32_t i = 0; i < run.blockCount; ++i) {
@@ -144,7 +146,8 @@ JITBLAS_INLINE void DataCopy(const LocalTensor<T>& destination, const GlobalTens
 }
 
 template <typename T>
-JITBLAS_INLINE void DataCopy(const GlobalTensor<T>& destination, const LocalTensor<T>& source, const DataCopyParams& run) {
+JITBLAS_INLINE void DataCopy(const GlobalTensor<T>& destination, const LocalTensor<T>& source,
+                             const DataCopyParams& run) {
     const uint8_t* from = reinterpret_cast<const uint8_t*>(source.GetPhyAddr());
     uint8_t* to = reinterpret_cast<uint8_t*>(destination.GetPhyAddr());
     for (uint32_t i = 0; i < run.blockCount; ++i) {

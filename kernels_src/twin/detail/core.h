@@ -147,8 +147,8 @@ inline Launcher<P...> Launch(void (*kernel)(P...), const char* name, uint32_t bl
 
 #define JITBLAS_LAUNCH_STATUS() (::twin::launch_status)
 
-extern "C" __attribute__((visibility("default"))) inline __attribute__((used)) uint32_t
-jitblas_bind(const JitblasRuntime* runtime) {
+extern "C" __attribute__((visibility("default"))) inline
+    __attribute__((used)) uint32_t jitblas_bind(const JitblasRuntime* runtime) {
     ::twin::runtime = runtime;
     return JITBLAS_ABI_VERSION;
 }

@@ -1,5 +1,5 @@
-// FP16 and BF16: storage types with correctly rounded conversions (round to nearest, ties to even). GCC before 13 has no
-// usable __bf16 and not every compiler has _Float16, so both are our own.
+// FP16 and BF16: storage types with correctly rounded conversions (round to nearest, ties to even). GCC before 13 has
+// no usable __bf16 and not every compiler has _Float16, so both are our own.
 #pragma once
 
 #include <stdint.h>

@@ -16,7 +16,21 @@ namespace AscendC {
 
 enum pipe_t { PIPE_S, PIPE_V, PIPE_M, PIPE_MTE1, PIPE_MTE2, PIPE_MTE3, PIPE_ALL, PIPE_FIX };
 
-enum class HardEvent : uint8_t { MTE2_V, V_MTE2, V_MTE3, MTE3_V, MTE2_MTE3, MTE3_MTE2, V_V, S_V, V_S, S_MTE2, MTE2_S, S_MTE3, MTE3_S };
+enum class HardEvent : uint8_t {
+    MTE2_V,
+    V_MTE2,
+    V_MTE3,
+    MTE3_V,
+    MTE2_MTE3,
+    MTE3_MTE2,
+    V_V,
+    S_V,
+    V_S,
+    S_MTE2,
+    MTE2_S,
+    S_MTE3,
+    MTE3_S
+};
 
 using TEventID = int8_t;
 
@@ -147,7 +161,8 @@ public:
     // Reached through the macro InitBuffer below, which adds the buffer's name and its place in the source.
     template <TPosition source, TPosition destination, int32_t depth, auto mask>
     JITBLAS_INLINE bool InitNamedBuffer(const char* name, const char* file, uint32_t line,
-                                        TQueBind<source, destination, depth, mask>& queue, uint8_t count, uint32_t bytes) {
+                                        TQueBind<source, destination, depth, mask>& queue, uint8_t count,
+                                        uint32_t bytes) {
         queue.name_ = name;
         if (count > queue.kMaxBuffers) {
             ::twin::QueueMisuse(name, "InitBuffer: a queue has at most 16 buffers");
@@ -185,7 +200,8 @@ public:
     JITBLAS_INLINE void Destroy() {}
 
 private:
-    JITBLAS_INLINE ::twin::Slot Take(const char* name, const char* file, uint32_t line, uint32_t count, uint32_t bytes) {
+    JITBLAS_INLINE ::twin::Slot Take(const char* name, const char* file, uint32_t line, uint32_t count,
+                                     uint32_t bytes) {
         const uint64_t end = static_cast<uint64_t>(used_) + (static_cast<uint64_t>(bytes) + 31) / 32 * 32;
         if (__builtin_expect(end > ::twin::block->ub_bytes, 0)) {
             Overflow(name, file, line, count, bytes);

@@ -11,7 +11,15 @@ namespace AscendC {
 constexpr uint32_t VECTOR_REG_WIDTH = 256;
 
 enum class RoundMode : uint8_t {
-    CAST_NONE, CAST_RINT, CAST_FLOOR, CAST_CEIL, CAST_ROUND, CAST_TRUNC, CAST_ODD, CAST_HYBRID, UNKNOWN = 0xff
+    CAST_NONE,
+    CAST_RINT,
+    CAST_FLOOR,
+    CAST_CEIL,
+    CAST_ROUND,
+    CAST_TRUNC,
+    CAST_ODD,
+    CAST_HYBRID,
+    UNKNOWN = 0xff
 };
 
 namespace Reg {
@@ -30,8 +38,8 @@ struct CastTrait {
     RoundMode roundMode = RoundMode::UNKNOWN;
 };
 
-// A predicate, spread over the bytes it selects: all ones or all zeros. `all` repeats what they say because the compiler
-// can follow it: behind a mask made by CreateMask<T, ALL> no masking is left in the loop.
+// A predicate, spread over the bytes it selects: all ones or all zeros. `all` repeats what they say because the
+// compiler can follow it: behind a mask made by CreateMask<T, ALL> no masking is left in the loop.
 struct MaskReg {
     bool all;
     ::twin::Words select[::twin::kChunks];
@@ -231,7 +239,6 @@ JITBLAS_INLINE void EachChunk(AscendC::Reg::RegTensor<float>& destination, Ascen
 namespace AscendC {
 namespace Reg {
 
-
 template <typename T = DefaultType>
 JITBLAS_INLINE void Duplicate(RegTensor<float>& destination, float value, MaskReg& mask) {
     ::twin::EachChunk(destination, mask, [&](int) __attribute__((always_inline)) { return ::twin::Broadcast(value); });
@@ -254,12 +261,14 @@ JITBLAS_INLINE void Mul(RegTensor<float>& destination, RegTensor<float>& a, RegT
 
 template <typename T = DefaultType>
 JITBLAS_INLINE void Muls(RegTensor<float>& destination, RegTensor<float>& a, float scalar, MaskReg& mask) {
-    ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) { return a.chunk[i] * ::twin::Broadcast(scalar); });
+    ::twin::EachChunk(destination, mask,
+                      [&](int i) __attribute__((always_inline)) { return a.chunk[i] * ::twin::Broadcast(scalar); });
 }
 
 template <typename T = DefaultType>
 JITBLAS_INLINE void Adds(RegTensor<float>& destination, RegTensor<float>& a, float scalar, MaskReg& mask) {
-    ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) { return a.chunk[i] + ::twin::Broadcast(scalar); });
+    ::twin::EachChunk(destination, mask,
+                      [&](int i) __attribute__((always_inline)) { return a.chunk[i] + ::twin::Broadcast(scalar); });
 }
 
 // destination := scalar * source + destination, rounded once.

@@ -14,18 +14,18 @@ JITBLAS_INLINE void Duplicate(const LocalTensor<T>& destination, T value, int32_
     }
 }
 
-#define JITBLAS_BINARY(Name, expression)                                                                             \
-    template <typename T>                                                                                            \
-    JITBLAS_INLINE void Name(const LocalTensor<T>& destination, const LocalTensor<T>& first,                         \
-                             const LocalTensor<T>& second, int32_t count) {                                          \
-        T* to = destination.GetPhyAddr();                                                                            \
-        const T* x = first.GetPhyAddr();                                                                             \
-        const T* y = second.GetPhyAddr();                                                                            \
-        for (int32_t i = 0; i < count; ++i) {                                                                        \
-            const T a = x[i];                                                                                        \
-            const T b = y[i];                                                                                        \
-            to[i] = static_cast<T>(expression);                                                                      \
-        }                                                                                                            \
+#define JITBLAS_BINARY(Name, expression)                                                     \
+    template <typename T>                                                                    \
+    JITBLAS_INLINE void Name(const LocalTensor<T>& destination, const LocalTensor<T>& first, \
+                             const LocalTensor<T>& second, int32_t count) {                  \
+        T* to = destination.GetPhyAddr();                                                    \
+        const T* x = first.GetPhyAddr();                                                     \
+        const T* y = second.GetPhyAddr();                                                    \
+        for (int32_t i = 0; i < count; ++i) {                                                \
+            const T a = x[i];                                                                \
+            const T b = y[i];                                                                \
+            to[i] = static_cast<T>(expression);                                              \
+        }                                                                                    \
     }
 
 JITBLAS_BINARY(Add, a + b)
@@ -36,16 +36,16 @@ JITBLAS_BINARY(Max, a > b ? a : b)
 JITBLAS_BINARY(Min, a < b ? a : b)
 #undef JITBLAS_BINARY
 
-#define JITBLAS_SCALAR(Name, expression)                                                                             \
-    template <typename T>                                                                                            \
-    JITBLAS_INLINE void Name(const LocalTensor<T>& destination, const LocalTensor<T>& source, T scalar,              \
-                             int32_t count) {                                                                        \
-        T* to = destination.GetPhyAddr();                                                                            \
-        const T* from = source.GetPhyAddr();                                                                         \
-        for (int32_t i = 0; i < count; ++i) {                                                                        \
-            const T a = from[i];                                                                                     \
-            to[i] = static_cast<T>(expression);                                                                      \
-        }                                                                                                            \
+#define JITBLAS_SCALAR(Name, expression)                                                                \
+    template <typename T>                                                                               \
+    JITBLAS_INLINE void Name(const LocalTensor<T>& destination, const LocalTensor<T>& source, T scalar, \
+                             int32_t count) {                                                           \
+        T* to = destination.GetPhyAddr();                                                               \
+        const T* from = source.GetPhyAddr();                                                            \
+        for (int32_t i = 0; i < count; ++i) {                                                           \
+            const T a = from[i];                                                                        \
+            to[i] = static_cast<T>(expression);                                                         \
+        }                                                                                               \
     }
 
 JITBLAS_SCALAR(Adds, a + scalar)
@@ -64,7 +64,8 @@ JITBLAS_INLINE void Axpy(const LocalTensor<float>& destination, const LocalTenso
 
 // half and bfloat16_t to float (exact, CAST_NONE) and back (CAST_RINT; CAST_NONE means the same there).
 template <typename T, typename U>
-JITBLAS_INLINE void Cast(const LocalTensor<T>& destination, const LocalTensor<U>& source, RoundMode mode, uint32_t count) {
+JITBLAS_INLINE void Cast(const LocalTensor<T>& destination, const LocalTensor<U>& source, RoundMode mode,
+                         uint32_t count) {
     if (mode != RoundMode::CAST_NONE && mode != RoundMode::CAST_RINT) {
         ::twin::Fail("Cast: the twin rounds with CAST_NONE and CAST_RINT only");
     }

@@ -23,7 +23,7 @@ constexpr int kWords = kChunkBytes / 4;  // 32-bit elements of a chunk
 typedef float Floats __attribute__((vector_size(kChunkBytes)));
 typedef int32_t Ints __attribute__((vector_size(kChunkBytes)));
 typedef uint32_t Words __attribute__((vector_size(kChunkBytes)));
-typedef uint16_t Shorts __attribute__((vector_size(kChunkBytes / 2)));   // as many as there are words
+typedef uint16_t Shorts __attribute__((vector_size(kChunkBytes / 2)));  // as many as there are words
 typedef uint16_t FullShorts __attribute__((vector_size(kChunkBytes)));
 
 // Element alignment only: a bound tensor starts where the user's array does. The first argument is there for its type.

@@ -104,8 +104,8 @@ bool GrowUnifiedBuffer(size_t bytes) {
     core.ub = nullptr;
     core.ub_bytes = 0;
     void* memory = nullptr;
-    if (posix_memalign(&memory, kRegisterBytes, (bytes + kRegisterBytes) / kRegisterBytes * kRegisterBytes +
-                                                    kRegisterBytes) != 0) {
+    if (posix_memalign(&memory, kRegisterBytes,
+                       (bytes + kRegisterBytes) / kRegisterBytes * kRegisterBytes + kRegisterBytes) != 0) {
         return false;
     }
     core.ub = static_cast<uint8_t*>(memory);
@@ -232,10 +232,10 @@ struct alignas(64) Stream {
     Command* current;  // the queued command that the worker runs
     uint64_t submitted;
     uint64_t completed;
-    bool busy;            // somebody runs a command
+    bool busy;  // somebody runs a command
     bool worker_started;
     bool closing;
-    int status;           // first failure since the last synchronisation
+    int status;  // first failure since the last synchronisation
     char message[kMessageBytes];
     Stream* previous;
     Stream* following;
@@ -268,8 +268,8 @@ void Perform(Command* command, int* status, char* message) {
         case Action::kLaunch: {
             Running running = {};
             running.launch = &command->launch;
-            running.bind = __atomic_load_n(&binding_allowed, __ATOMIC_RELAXED) &&
-                           (command->mode & JITBLAS_LAUNCH_UNBOUND) == 0;
+            running.bind =
+                __atomic_load_n(&binding_allowed, __ATOMIC_RELAXED) && (command->mode & JITBLAS_LAUNCH_UNBOUND) == 0;
             Execute(&running);
             *status = running.status;
             if (running.status != kSuccess) {
