@@ -210,7 +210,7 @@ class DeviceArray:
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """A copy in host memory, taken when the work launched on the array is done."""
-        if self._memory.stream is not None:
+        if self._memory.stream is not None and not self._memory.stream.destroyed:  # destroying waits, too
             self._memory.stream.synchronize()
         host = np.empty(self._memory.nbytes, np.uint8)
         stream = default_handle(self.target).stream

@@ -45,6 +45,10 @@ class Stream:
         return self._address
 
     @property
+    def destroyed(self) -> bool:
+        return self._address is None
+
+    @property
     def _as_parameter_(self) -> int:
         return self.address
 
@@ -168,6 +172,12 @@ class Workspace:
             self._stream.runtime.release(self._address)
             self._address, self.size = None, 0
 
+    def __del__(self) -> None:
+        try:
+            self.release()
+        except Exception:  # as in Stream.__del__
+            pass
+
 
 class Handle:
     """A stream and a workspace that calls run on; one thread at a time. A context manager.
@@ -253,8 +263,12 @@ class Handle:
         if workspace is None:
             chosen = Workspace(self._stream)
         else:
-            address, size = workspace if isinstance(workspace, tuple) else (workspace.address, workspace.nbytes)
-            if not isinstance(address, int) or not isinstance(size, int) or size < 0 or address == 0:
+            address, size = (
+                workspace
+                if isinstance(workspace, tuple) and len(workspace) == 2
+                else (getattr(workspace, "address", None), getattr(workspace, "nbytes", None))
+            )
+            if not isinstance(address, int) or not isinstance(size, int) or size < 0 or address <= 0:
                 raise TypeError("workspace: accepted are None, a DeviceArray and (address, bytes)")
             chosen = Workspace(self._stream, address, size)
         if previous is not None:
@@ -268,8 +282,15 @@ class Handle:
         self._stream.synchronize()
 
     def destroy(self) -> None:
-        """Wait for the handle's work and free what it owns. A second call does nothing."""
-        if not self.destroyed:
+        """Wait for the handle's work and free what it owns. A second call does nothing.
+
+        A kernel that failed since the last synchronisation raises here, after everything is freed.
+        """
+        if self.destroyed:
+            return
+        try:
+            self._stream.synchronize()
+        finally:
             self._workspace.release()
             self.destroyed = True
             self.prepared.clear()

@@ -233,6 +233,10 @@ static void write_source(const char *text, const char *headers, long flags) {
               "JITBLAS_KEY; }\n",
               file);
     }
+    if (strstr(text, "launch_packed(") != NULL) {
+        fprintf(file, "#define JITBLAS_EXPORT extern \"C\" __attribute__((visibility(\"default\")))\n%s\n",
+                block_from(text, "JITBLAS_EXPORT int launch_packed("));
+    }
     if (flags != 0) {
         print_image(file, flags);
     }
@@ -369,12 +373,25 @@ static long read_arguments(int argc, char **argv) {
     return flags;
 }
 
+/* Every run leaves a line in the file that STANDIN_BISHENG_LOG names. */
+static void write_log(int argc, char **argv) {
+    const char *path = getenv("STANDIN_BISHENG_LOG");
+    FILE *file = path != NULL && *path != 0 ? fopen(path, "a") : NULL;
+    if (file != NULL) {
+        for (int i = 1; i < argc; ++i) {
+            fprintf(file, "%s%c", argv[i], i + 1 < argc ? ' ' : '\n');
+        }
+        fclose(file);
+    }
+}
+
 int main(int argc, char **argv) {
     ssize_t length = readlink("/proc/self/exe", root, sizeof root - 1);
     const char *asked = getenv("STANDIN_BISHENG_FLAGS");
     char *text;
     char *headers;
     long flags;
+    write_log(argc, argv);
     root[length > 0 ? length : 0] = 0;
     for (int level = 0; level < 2 && strrchr(root, '/') != NULL; ++level) {
         *strrchr(root, '/') = 0;
