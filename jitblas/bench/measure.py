@@ -87,16 +87,17 @@ class Timing:
     @property
     def ratios(self) -> list[float]:
         """Peer's time over ours, pair by pair: above 1, ours is faster."""
-        return [peer / ours for ours, peer in zip(self.ours, self.peer, strict=False)]
+        pairs = zip(self.ours, self.peer, strict=False)
+        return [peer / ours for ours, peer in pairs if ours > 0]  # 0: a clock too coarse for the call
 
     @property
     def ratio(self) -> float | None:
-        return statistics.median(self.ratios) if self.peer else None
+        return statistics.median(self.ratios) if self.ratios else None
 
     @property
     def quartiles(self) -> tuple[float, float] | None:
         """Half of the pairs' ratios lie between these two."""
-        if not self.peer:
+        if not self.ratios:
             return None
         if len(self.ratios) == 1:
             return self.ratios[0], self.ratios[0]
@@ -144,7 +145,7 @@ def _loops(call: Call, protocol: Protocol) -> int:
     loops = 1
     while loops < MOST_LOOPS:
         spent = _run(call, loops, protocol.clock)
-        if spent >= protocol.seconds / 2:
+        if spent > 0 and spent >= protocol.seconds / 2:
             return max(1, min(MOST_LOOPS, round(loops * protocol.seconds / spent)))
         wanted = int(loops * protocol.seconds / spent) + 1 if spent > 0 else 10 * loops
         loops = min(max(wanted, loops + 1), 10 * loops, MOST_LOOPS)
