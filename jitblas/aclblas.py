@@ -337,6 +337,8 @@ def _check_vector(
 def _read_scalar(alpha: Any, address: int, handle: Handle) -> tuple[float, bool]:
     """(value, False) of a host scalar, (0, True) for one in device memory."""
     if isinstance(alpha, DeviceArray):
+        if alpha.target != handle.target:
+            raise _Refused(Status.INVALID_VALUE, f"alpha is on {alpha.target}, the handle on {handle.target}")
         if alpha.dtype != "fp32" or alpha.size < 1:
             raise _Refused(Status.INVALID_VALUE, f"alpha is {alpha!r}; one fp32 element is needed")
         return 0.0, True

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from typing import Any
 
 import numpy as np
 
 from jitblas.errors import Status, StatusError
 from jitblas.handle import Stream, default_handle
+from jitblas.hardware import ASCEND950PR, COPY_UNIT, HOST
 from jitblas.jit.kernels import default_target, resolve_target, runtime_for
-from jitblas.targets import ASCEND950PR, HOST
+from jitblas.operators.base import round_up
 
 MAX_SIZE = 2**31 - 1
 """Most elements per dimension: the C interface counts in int."""
 
 DTYPE_WORDS = {
     "float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "complex64": "c64", "complex128": "c128",
-    "float64": "fp64",
+    "float64": "fp64", "uint8": "u8",
 }  # fmt: skip
 """NumPy's and torch's names -> the words of problem lines."""
 
@@ -199,19 +201,24 @@ class DeviceArray:
         return len(self.view)
 
     def __getitem__(self, index: Any) -> DeviceArray:
-        view = self.view[index]
-        if not isinstance(view, np.ndarray) or not np.may_share_memory(view, self.view):
-            raise TypeError("a DeviceArray takes basic indices that leave an array: slices, not numbers or lists")
-        return DeviceArray(self._memory, view, self.dtype)
+        parts = index if isinstance(index, tuple) else (index,)
+        numbers = sum(isinstance(part, (int, np.integer)) and not isinstance(part, bool) for part in parts)
+        views = sum(part is None or part is Ellipsis or isinstance(part, slice) for part in parts)
+        # Checked first: an index that NumPy answers with elements would read device memory here.
+        if numbers + views != len(parts) or numbers >= max(self.view.ndim, 1):
+            raise TypeError(f"a DeviceArray takes slices, and numbers that leave a dimension; not {index!r}")
+        return DeviceArray(self._memory, self.view[index], self.dtype)
 
     def used_on(self, stream: Stream) -> None:
-        """Remember where the array's latest work is."""
-        self._memory.stream = stream
+        """Remember that the array's work is on this stream, too."""
+        self._memory.streams.add(stream)
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """A copy in host memory, taken when the work launched on the array is done."""
-        if self._memory.stream is not None and not self._memory.stream.destroyed:  # destroying waits, too
-            self._memory.stream.synchronize()
+        for stream in list(self._memory.streams):
+            if not stream.destroyed:  # destroying waits, too
+                stream.synchronize()
+        self._memory.streams.clear()
         host = np.empty(self._memory.nbytes, np.uint8)
         stream = default_handle(self.target).stream
         self._memory.runtime.copy_async(
@@ -233,8 +240,9 @@ class _Memory:
         self.target = target
         self.runtime = runtime_for(target)
         self.nbytes = nbytes
-        self.stream: Stream | None = None
-        self.address = self.runtime.allocate(max(nbytes, 1))
+        self.streams: weakref.WeakSet[Stream] = weakref.WeakSet()
+        # Whole units of 64 bytes, because copies from device to device move such units.
+        self.address = self.runtime.allocate(round_up(max(nbytes, 1), COPY_UNIT))
 
     def __del__(self) -> None:
         try:
@@ -269,7 +277,7 @@ def empty(shape: int | tuple[int, ...], dtype: Any = "fp32", *, target: str | No
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     nbytes = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
     memory = _Memory(target, nbytes)
-    holder = _AddressHolder(memory.address, shape, np.dtype(f"V{kind.itemsize}"))
+    holder = AddressHolder(memory.address, shape, np.dtype(f"V{kind.itemsize}"))
     return DeviceArray(memory, np.asarray(holder).view(kind), word)
 
 
@@ -283,11 +291,16 @@ def zeros(shape: int | tuple[int, ...], dtype: Any = "fp32", *, target: str | No
 
 
 def array(values: Any, dtype: Any = None, *, target: str | None = None) -> DeviceArray:
-    """A DeviceArray with a copy of `values` (anything NumPy makes an array of)."""
+    """A DeviceArray with a copy of `values` (anything NumPy makes an array of).
+
+    `dtype` is a NumPy type or a word of problem lines; uint16 values with dtype "bf16" are taken as bits.
+    """
     host = np.asarray(values)
     if dtype is None and host.dtype.name not in DTYPE_WORDS:
         dtype = "fp32" if host.dtype.kind in "iub" else host.dtype
     kind, word = _numpy_dtype(dtype if dtype is not None else host.dtype)
+    if word == "bf16" and host.dtype == np.uint16:
+        kind = host.dtype  # bits, whether or not ml_dtypes is there
     host = np.ascontiguousarray(host.astype(kind, copy=False))
     made = empty(host.shape, word, target=target)
     stream = default_handle(made.target).stream
@@ -298,10 +311,12 @@ def array(values: Any, dtype: Any = None, *, target: str | None = None) -> Devic
     return made
 
 
-class _AddressHolder:
+class AddressHolder:
     """Lets NumPy compute with addresses and strides of memory that is not NumPy's."""
 
-    def __init__(self, address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    def __init__(
+        self, address: int, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...] | None = None
+    ) -> None:
         self.__array_interface__ = {
-            "data": (address, False), "shape": shape, "typestr": dtype.str, "strides": None, "version": 3,
+            "data": (address, False), "shape": shape, "typestr": dtype.str, "strides": strides, "version": 3,
         }  # fmt: skip

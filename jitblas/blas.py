@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from jitblas.arrays import DeviceArray, Vector, as_vector
+from jitblas.arrays import AddressHolder, DeviceArray, Vector, as_vector, empty
 from jitblas.dispatch import Prepared, prepare_axpy_ex, run_axpy_ex
 from jitblas.errors import Status, StatusError
 from jitblas.handle import Handle, default_handle
+from jitblas.hardware import COPY_UNIT
 from jitblas.operators.axpy_ex import DTYPES
+from jitblas.operators.base import round_up
 
 
 def axpy_ex(alpha: Any, x: Any, y: Any, *, handle: Handle | None = None) -> Any:
@@ -74,17 +76,17 @@ def launch_axpy_ex(handle: Handle, alpha: Any, vx: Vector, vy: Vector, prepared:
     if vx.n == 0:
         return
     if not handle.runtime.shares_host_memory and not (vx.device and vy.device):
-        _staged_axpy_ex(handle, value, scalar, vx, vy)
+        _staged_axpy_ex(handle, value, scalar, vx, vy, prepared)
         return
     asynchronous = vx.device or vy.device or scalar is not None
     overlapping = False
     if vx.address != vy.address or vx.inc != vy.inc:
         (x_first, x_last), (y_first, y_last) = vx.span, vy.span
         overlapping = x_first < y_last and y_first < x_last
-        if overlapping:
-            vx = _copied(handle, vx)
     if prepared is None or scalar is not None:
         prepared = prepare_axpy_ex(handle, vx.n, vx.dtype, vx.inc, vy.inc, scalar is not None)
+    if overlapping:
+        vx = _copied(handle, vx)
     address = None if scalar is None else scalar.address
     run_axpy_ex(
         handle, prepared, value, address, vx.address, vy.address, wait=not asynchronous, overlapping=overlapping
@@ -125,54 +127,65 @@ def _scalar(value: Any, operator: str, handle: Handle) -> tuple[float, DeviceArr
 
 def _copied(handle: Handle, vector: Vector) -> Vector:
     """A vector with the same values in memory of its own, copied in stream order."""
-    from jitblas.arrays import empty
-
     first, last = vector.span
-    memory = empty(last - first, "fp32" if vector.itemsize == 4 else "fp16", target=handle.target)
-    handle.runtime.copy_async(memory.address, first, last - first, "on_device", handle.stream.address)
-    return Vector(memory.address, vector.n, vector.inc, vector.dtype, vector.itemsize, (memory, vector.owner), True)
+    unit = 1 if handle.runtime.shares_host_memory else COPY_UNIT
+    start, end = first // unit * unit, round_up(last, unit)
+    memory = empty(end - start, "u8", target=handle.target)
+    handle.runtime.copy_async(memory.address, start, end - start, "on_device", handle.stream.address)
+    handle.stream.keep(memory, vector.owner)
+    address = memory.address + first - start
+    return Vector(address, vector.n, vector.inc, vector.dtype, vector.itemsize, (memory, vector.owner), True)
 
 
-def _staged_axpy_ex(handle: Handle, value: float, scalar: DeviceArray | None, vx: Vector, vy: Vector) -> None:
+def _staged_axpy_ex(
+    handle: Handle, value: float, scalar: DeviceArray | None, vx: Vector, vy: Vector, prepared: Prepared | None
+) -> None:
     """Operands in host memory and a device that cannot see it: contiguous copies there and back.
 
-    Only elements travel, so what lies between the elements of y is never written.
+    Only elements travel, so what lies between the elements of y is never written, and a launch prepared for other
+    increments than those of the copies is replaced by the contiguous one.
     """
-    from jitblas.arrays import empty
-
-    runtime, stream = handle.runtime, handle.stream
-    moved: list[tuple[Vector, np.ndarray[Any, Any] | None]] = []
-    for vector in (vx, vy):
-        if vector.device:
-            moved.append((vector, None))
-            continue
-        host = np.ascontiguousarray(_elements(vector))
-        memory = empty(vector.n, vector.dtype, target=handle.target)
-        source = host.__array_interface__["data"][0]
-        runtime.copy_async(memory.address, source, host.nbytes, "to_device", stream.address)
-        staged = Vector(memory.address, vector.n, 1, vector.dtype, vector.itemsize, memory, True)
-        moved.append((staged, host))
-    (sx, x_host), (sy, y_host) = moved
-    prepared = prepare_axpy_ex(handle, sx.n, sx.dtype, sx.inc, sy.inc, scalar is not None)
-    address = None if scalar is None else scalar.address
-    run_axpy_ex(handle, prepared, value, address, sx.address, sy.address, wait=False)
-    if y_host is not None:
-        target = y_host.__array_interface__["data"][0]
-        runtime.copy_async(target, sy.address, y_host.nbytes, "to_host", stream.address)
+    stream = handle.stream
+    x, y = (vector if vector.device else _on_device(handle, vector) for vector in (vx, vy))
+    if prepared is None or scalar is not None or (x.inc, y.inc) != (vx.inc, vy.inc):
+        prepared = prepare_axpy_ex(handle, x.n, x.dtype, x.inc, y.inc, scalar is not None)
+    x_host, y_host = (None if vector.device else np.ascontiguousarray(_elements(vector)) for vector in (vx, vy))
+    try:
+        for device, host in ((x, x_host), (y, y_host)):
+            if host is not None:
+                _copy(handle, device.address, _address(host), host.nbytes, "to_device")
+        address = None if scalar is None else scalar.address
+        run_axpy_ex(handle, prepared, value, address, x.address, y.address, wait=False)
+        if y_host is not None:
+            _copy(handle, _address(y_host), y.address, y_host.nbytes, "to_host")
+    except BaseException:
+        try:
+            stream.synchronize()  # what is queued still uses the copies, which go when this call ends
+        except StatusError:
+            pass  # the error on its way is the first one
+        raise
     stream.synchronize()
     if y_host is not None:
         _elements(vy)[...] = y_host
-    del x_host
+
+
+def _on_device(handle: Handle, vector: Vector) -> Vector:
+    """Device memory for a vector's elements, one after the other."""
+    memory = empty(vector.n, vector.dtype, target=handle.target)
+    return Vector(memory.address, vector.n, 1, vector.dtype, vector.itemsize, memory, True)
+
+
+def _copy(handle: Handle, destination: int, source: int, nbytes: int, kind: str) -> None:
+    handle.runtime.copy_async(destination, source, nbytes, kind, handle.stream.address)
+
+
+def _address(array: np.ndarray[Any, Any]) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 def _elements(vector: Vector) -> np.ndarray[Any, Any]:
     """A NumPy view of a vector in host memory, in logical order, as unsigned integers of its item size."""
-    from jitblas.arrays import _AddressHolder
-
-    bits = np.dtype(f"u{vector.itemsize}")
-    holder = _AddressHolder(vector.address, (vector.n,), bits)
     stride = vector.inc * vector.itemsize
     start = vector.address - (vector.n - 1) * stride if stride < 0 else vector.address
-    holder.__array_interface__["data"] = (start, False)
-    holder.__array_interface__["strides"] = (stride,)
-    return np.asarray(holder)
+    return np.asarray(AddressHolder(start, (vector.n,), np.dtype(f"u{vector.itemsize}"), (stride,)))

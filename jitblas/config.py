@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 from jitblas.errors import CacheError, Error
-from jitblas.targets import TARGETS
-from jitblas.toolchain.base import FAST_MATH
+from jitblas.hardware import TARGETS
+from jitblas.toolchain.base import changes_rounding, command_words
 
 MODES = ("on", "load", "off")
 TWIN_BUILDS = {"fast": 1}
@@ -64,9 +63,9 @@ def forced_target() -> str | None:
 
 def extra_flags() -> tuple[str, ...]:
     """JITBLAS_EXTRA_FLAGS as words; flags that change rounding are refused."""
-    flags = tuple(shlex.split(os.environ.get("JITBLAS_EXTRA_FLAGS", "")))
+    flags = tuple(command_words("JITBLAS_EXTRA_FLAGS"))
     for flag in flags:
-        if flag in FAST_MATH:
+        if changes_rounding(flag):
             raise Error(
                 f"JITBLAS_EXTRA_FLAGS contains {flag}, which changes rounding (some such flags do so for the whole "
                 f"process); remove it"

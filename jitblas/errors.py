@@ -74,6 +74,21 @@ class CompileError(Error):
         how = "timed out" if returncode is None else f"exit status {returncode}"
         super().__init__(f"{self.command[0]} failed ({how}) on kernel {key}: {first or 'no output'}")
 
+    @property
+    def may_pass(self) -> bool:
+        """The compiler was stopped or found no room: the same command may succeed later."""
+        return (
+            self.returncode is None
+            or self.returncode < 0
+            or any(
+                text in self.output for text in ("No space left on device", "quota exceeded", "annot allocate memory")
+            )
+        )
+
+    def again(self) -> CompileError:
+        """The same error as a new object, to be raised once more."""
+        return CompileError(self.command, self.returncode, self.output, self.source, self.key)
+
     def dump(self) -> str:
         """The command, the compiler's whole output and the source with line numbers."""
         import shlex

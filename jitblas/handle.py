@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import threading
 import weakref
 from collections import deque
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -17,6 +20,10 @@ WORKSPACE_BYTES = 32 << 20
 
 WORKSPACE_CAP = 4 << 30
 """Bytes that a handle's own workspace never grows beyond."""
+
+
+_left_behind: list[tuple[Runtime, int, Any]] = []
+"""(runtime, event of ours, what must live until it is reached): work on borrowed streams that nobody here holds now."""
 
 
 class Stream:
@@ -35,8 +42,10 @@ class Stream:
         if address is not None:
             self.runtime.check_stream(address)
         self._address: int | None = self.runtime.create_stream() if address is None else address
-        self._kept: deque[tuple[int, tuple[Any, ...]]] = deque()
+        self._kept: deque[tuple[int, Any]] = deque()
         self._handles: weakref.WeakSet[Handle] = weakref.WeakSet()
+        _streams.add(self)
+        _free_at_exit(self.target)
 
     @property
     def address(self) -> int:
@@ -70,6 +79,16 @@ class Stream:
             self._kept.popleft()
         if submitted != completed:
             self._kept.append((submitted, objects))
+        if _left_behind:
+            _let_go(wait=False)
+
+    def leave(self) -> None:
+        """Before a borrowed stream is forgotten: what its work uses stays alive until an event of ours is reached."""
+        if self.borrowed and self._kept:
+            event = self.runtime.create_event()
+            self.runtime.record_event(event, self.address)
+            _left_behind.append((self.runtime, event, list(self._kept)))
+            self._kept.clear()
 
     def destroy(self) -> None:
         """Wait for the stream's work and free it. Refused while a handle uses it; a second call does nothing."""
@@ -84,18 +103,56 @@ class Stream:
         self._free()
 
     def _free(self) -> None:
-        if self._address is not None and not self.borrowed:
-            address, self._address = self._address, None
-            self.runtime.destroy_stream(address)
-        self._address = None
-        self._kept.clear()
+        if self._address is not None and self.borrowed:
+            self.leave()
+        address, self._address = self._address, None
+        try:
+            if address is not None and not self.borrowed:
+                self.runtime.destroy_stream(address)
+        finally:
+            self._kept.clear()
 
     def __del__(self) -> None:
         try:
-            if getattr(self, "_address", None) is not None and not self.borrowed:
+            if getattr(self, "_address", None) is not None:
                 self._free()
         except Exception:  # interpreter shutdown: the runtime may be gone, and a finaliser cannot report
             pass
+
+
+def _let_go(wait: bool) -> None:
+    """Drop what was left behind and is done; with `wait`, all of it."""
+    for item in list(_left_behind):
+        runtime, event, _ = item
+        if wait:
+            runtime.synchronize_event(event)
+        if wait or runtime.event_complete(event):
+            _left_behind.remove(item)
+            runtime.destroy_event(event)
+
+
+_streams: weakref.WeakSet[Stream] = weakref.WeakSet()
+
+
+def _quietly(end: Callable[[], None]) -> None:
+    try:
+        end()
+    except StatusError:
+        pass  # at exit nobody is left to hear of a kernel that failed, or that a forked child has no device
+
+
+@functools.cache
+def _free_at_exit(target: str) -> None:
+    """Registered after the runtime's own shutdown, hence run before it: thread-locals and globals die too late."""
+
+    def free() -> None:
+        handles = [handle for handle in _handles if handle.target == target]
+        streams = [stream for stream in _streams if stream.target == target]
+        for end in (*(handle.destroy for handle in handles), *(stream._free for stream in streams)):
+            _quietly(end)
+        _quietly(lambda: _let_go(wait=True))
+
+    atexit.register(free)
 
 
 class Event:
@@ -234,6 +291,8 @@ class Handle:
             previous._handles.discard(self)
             if self._own_stream:
                 previous.destroy()
+            else:
+                previous.leave()
         self._stream, self._own_stream = chosen, made and not chosen.borrowed
         chosen._handles.add(self)
         if previous is not None and self._workspace.owned:

@@ -12,10 +12,8 @@ import numpy as np
 
 from jitblas import config
 from jitblas.errors import Error
-from jitblas.jit import artifacts, keys
-from jitblas.jit.artifacts import Recipe
-from jitblas.jit.kernels import open_library
-from jitblas.targets import HOST
+from jitblas.jit.artifacts import library_recipe
+from jitblas.jit.kernels import load_library
 
 MAX_ARRAYS, MAX_DIMENSIONS, MAX_TILING_BYTES = 4, 3, 256
 
@@ -109,8 +107,8 @@ def _python_functions() -> ctypes.Array[c_void_p]:
 def _library() -> Any:
     """The loaded launcher; None where it cannot be had, with the reason in :func:`missing`."""
     try:
-        path, key = artifacts.obtain(launcher_recipe())
-        library: Any = open_library(str(path), key, ctypes.PyDLL)
+        folder = config.kernels_folder() / "launcher"
+        library: Any = load_library(library_recipe("the launcher", folder / "launcher.cpp", (folder,)), ctypes.PyDLL)
     except Error as error:
         _reasons.append(str(error))
         return None
@@ -129,21 +127,3 @@ _reasons: list[str] = []
 def missing() -> str | None:
     """Why plans of this process go through ctypes, None if they do not."""
     return None if _library() is not None else _reasons[-1]
-
-
-def launcher_recipe() -> Recipe:
-    """The launcher as an artifact of the store."""
-    folder = config.kernels_folder() / "launcher"
-    fields = [
-        ("schema", str(keys.SCHEMA)), ("operator", "launcher"), ("sources", keys.tree_digest((folder,))),
-        ("target", HOST),
-    ]  # fmt: skip
-    return Recipe(
-        title="the launcher",
-        what=keys.digest(fields),
-        target=HOST,
-        source=lambda: (folder / "launcher.cpp").read_text(encoding="utf-8"),
-        include=(str(folder),),
-        defines=(),
-        facts={"operator": "launcher"},
-    )

@@ -32,6 +32,7 @@ class Parameter:
     kind: str | tuple[str, ...]
     default: Value | None = None
     minimum: int | None = None
+    maximum: int = 2**31 - 1
 
     def parse(self, text: str) -> Value:
         """The value that `text` means; ProblemSyntaxError says what is accepted."""
@@ -49,6 +50,8 @@ class Parameter:
             raise ProblemSyntaxError(f"{self.name}={text}: a whole number is needed, such as 1000 or 1e3")
         if self.minimum is not None and number < self.minimum:
             raise ProblemSyntaxError(f"{self.name}={text}: at least {self.minimum} is needed")
+        if abs(number) > self.maximum:
+            raise ProblemSyntaxError(f"{self.name}={text}: at most {self.maximum} is accepted")
         return int(number)
 
 
@@ -151,7 +154,8 @@ def _choices(body: str, text: str) -> Iterator[str]:
         first, last, by = float(step[1]), float(step[2]), float(step[4])
     except ValueError:
         raise ProblemSyntaxError(f"{text!r}: {body!r} is no range of numbers") from None
-    if (step[3] == "*" and (by <= 1 or first <= 0)) or (step[3] == "+" and by <= 0):
+    finite = all(abs(number) < float("inf") for number in (first, last, by))
+    if not finite or (step[3] == "*" and (by <= 1 or first <= 0)) or (step[3] == "+" and by <= 0):
         raise ProblemSyntaxError(f"{text!r}: {body!r} never reaches its end")
     value = first
     while value <= last * (1 + 1e-12):

@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeVar, overload
 
 from jitblas import __version__, config, toolchain
 from jitblas.errors import CacheError, Error
+from jitblas.hardware import ASCEND950PR, HOST, TARGETS
 from jitblas.jit import cpu
 from jitblas.jit.kernels import default_target, host_runtime_recipe
 from jitblas.operators import OPERATORS
@@ -24,7 +25,6 @@ from jitblas.report_text import render
 from jitblas.runtime import acl
 from jitblas.store import Store
 from jitblas.store.folders import FORMAT, refusal
-from jitblas.targets import ASCEND950PR, HOST, TARGETS
 from jitblas.toolchain.base import Toolchain
 from jitblas.toolchain.bisheng import cann_version, version_at_least
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 import statistics
 import threading
 import time
@@ -15,10 +14,8 @@ import numpy as np
 
 from jitblas import config
 from jitblas.bench.machine import available_memory, caches
-from jitblas.errors import CacheError
-from jitblas.jit import artifacts, keys
-from jitblas.jit.artifacts import Recipe
-from jitblas.targets import HOST
+from jitblas.jit.artifacts import library_recipe
+from jitblas.jit.kernels import load_library
 
 SECONDS = 0.05
 """Length of one measurement."""
@@ -28,35 +25,10 @@ REPEATS = 7
 ALIGNMENT = 64
 
 
-def limits_recipe() -> Recipe:
+def _library() -> Any:
     """The library of probes, an artifact like any other."""
     probes = config.kernels_folder() / "probes"
-    what = keys.digest(
-        [
-            ("schema", str(keys.SCHEMA)),
-            ("operator", "limits"),
-            ("sources", keys.tree_digest((probes,))),
-            ("target", HOST),
-        ]
-    )
-    return Recipe(
-        title="the probes of the machine's limits",
-        what=what,
-        target=HOST,
-        source=lambda: (probes / "limits.cpp").read_text(encoding="utf-8"),
-        include=(),
-        defines=(),
-        facts={"operator": "limits"},
-        problem="",
-    )
-
-
-def _library() -> Any:
-    path, key = artifacts.obtain(limits_recipe())
-    library = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL)
-    library.jitblas_key.restype = ctypes.c_char_p
-    if library.jitblas_key().decode() != key:
-        raise CacheError(f"{path} exports another key than {key}; delete its folder")
+    library: Any = load_library(library_recipe("the probes of the machine's limits", probes / "limits.cpp", (probes,)))
     library.jitblas_limits_fma.argtypes = [ctypes.c_uint64]
     library.jitblas_limits_fma.restype = ctypes.c_float
     library.jitblas_limits_fma_flops.restype = ctypes.c_uint64

@@ -83,8 +83,8 @@ def version_of(distribution: str) -> str | None:
 def facts() -> dict[str, Any]:
     """Everything that is needed to measure the same again, as JSON holds it."""
     from jitblas import __version__, config
+    from jitblas.hardware import HOST
     from jitblas.jit.artifacts import find_toolchain
-    from jitblas.targets import HOST
 
     compiler = find_toolchain(HOST)
     return {

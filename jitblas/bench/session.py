@@ -16,9 +16,9 @@ from jitblas.bench.peers import PEERS, Peer
 from jitblas.bench.problems import Data, make_data
 from jitblas.errors import Error
 from jitblas.handle import Handle
+from jitblas.hardware import HOST
 from jitblas.problem import Problem
 from jitblas.runtime.host import HostRuntime
-from jitblas.targets import HOST
 
 SCHEMA = 1
 """Of the JSON."""
@@ -68,20 +68,23 @@ class Session:
 
     def rows(self, problems: Iterable[Problem], progress: Callable[[str], object] = lambda text: None) -> Iterator[Row]:
         """Measure; each row as soon as it is there."""
-        handle = Handle(HOST)
-        for problem in problems:
-            try:
-                data = make_data(problem)
-                found = entries(data, handle, self.exact)
-            except Error as error:
-                yield Row(str(problem), "plan", "class", self.threads[0], self.protocol.state, error=str(error))
-                continue
-            for threads in self.threads:
-                progress(f"{problem} on {threads} thread{'s' if threads > 1 else ''}")
-                with _limited(handle, self.peers, threads):
-                    yield from self._compared(data, found, threads)
-                # The other ways in are for problems so small that threads play no part.
-                found = [entry for entry in found if entry.level == "plan"]
+        with Handle(HOST) as handle:
+            for problem in problems:
+                yield from self._measured(problem, handle, progress)
+
+    def _measured(self, problem: Problem, handle: Handle, progress: Callable[[str], object]) -> Iterator[Row]:
+        try:
+            data = make_data(problem)
+            found = entries(data, handle, self.exact)
+        except Error as error:
+            yield Row(str(problem), "plan", "class", self.threads[0], self.protocol.state, error=str(error))
+            return
+        for threads in self.threads:
+            progress(f"{problem} on {threads} thread{'s' if threads > 1 else ''}")
+            with _limited(handle, self.peers, threads):
+                yield from self._compared(data, found, threads)
+            # The other ways in are for problems so small that threads play no part.
+            found = [entry for entry in found if entry.level == "plan"]
 
     def _compared(self, data: Data, found: Sequence[Entry], threads: int) -> Iterator[Row]:
         # Results first: no time of a wrong one is ever taken.

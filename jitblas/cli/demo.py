@@ -18,12 +18,12 @@ from jitblas.blas import axpy_ex
 from jitblas.cli.show import stored
 from jitblas.errors import CompilerNotFound, Status, StatusError
 from jitblas.handle import Handle
+from jitblas.hardware import TARGETS
 from jitblas.jit import artifacts, kernels
 from jitblas.jit.kernels import default_target
 from jitblas.jit.specialization import Specialization, specialize
 from jitblas.operators.axpy_ex import DTYPES, bytes_moved
 from jitblas.problem import Problem
-from jitblas.targets import TARGETS
 
 Array = NDArray[Any]
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from jitblas import report, toolchain
+from jitblas.hardware import ASCEND950PR, HOST
 from jitblas.report_text import render
-from jitblas.targets import ASCEND950PR, HOST
 
 Advice = dict[str, str]
 

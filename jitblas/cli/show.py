@@ -11,6 +11,7 @@ from dataclasses import fields
 
 from jitblas import config
 from jitblas.errors import CompilerNotFound
+from jitblas.hardware import ASCEND950PR, HOST, PROFILES, TARGETS, Profile
 from jitblas.jit import artifacts
 from jitblas.jit.artifacts import Recipe
 from jitblas.jit.specialization import Specialization, specialize
@@ -18,7 +19,6 @@ from jitblas.operators import OPERATORS
 from jitblas.problem import Parameter, Problem, Value
 from jitblas.store import Key
 from jitblas.store.entry import BadEntry, headers_changed, verify
-from jitblas.targets import ASCEND950PR, HOST, PROFILES, TARGETS, Profile
 from jitblas.toolchain.base import Toolchain
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import functools
 import os
-import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -14,12 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from jitblas import config, toolchain
-from jitblas.errors import CompileError, CompilerNotFound, MissingKernelError
+from jitblas.errors import CacheError, CompileError, CompilerNotFound, MissingKernelError
+from jitblas.hardware import HOST
 from jitblas.jit import cpu, keys
 from jitblas.store import Entry, Key, Store
 from jitblas.store.entry import OBJECT, SCHEMA, BadEntry, describe, record_headers, verify, write_meta
-from jitblas.targets import HOST
 from jitblas.toolchain.base import Toolchain, run
+
+MOST_EDITS = 3
+"""Compiles that are thrown away because the sources were edited meanwhile, before giving up."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,12 @@ class Recipe:
     facts: Mapping[str, Any] = field(compare=False)
     problem: str = ""
     device_kind: str | None = None
+    remake: Callable[[], Recipe] | None = field(default=None, compare=False)
+
+    def fresh(self) -> Recipe:
+        """The same recipe from the source files as they are now, where it is made from files."""
+        keys.forget_sources()
+        return self.remake() if self.remake is not None else self
 
     def toolchain(self) -> Toolchain:
         return find_toolchain(self.target)
@@ -65,12 +73,35 @@ class Recipe:
         return compiler.command(source, output, include=self.include, define=defines, extra=extra)
 
 
+def library_recipe(title: str, source: Path, folders: tuple[Path, ...]) -> Recipe:
+    """A library for this CPU that is no kernel: one C++ file and the folders whose files it may include."""
+    what = keys.digest(
+        [
+            ("schema", str(keys.SCHEMA)),
+            ("library", title),
+            ("source", source.name),
+            ("sources", keys.tree_digest(folders)),
+            ("target", HOST),
+        ]
+    )
+    return Recipe(
+        title=title,
+        what=what,
+        target=HOST,
+        source=lambda: source.read_text(encoding="utf-8"),
+        include=(str(source.parent),),
+        defines=(),
+        facts={"library": title},
+        remake=lambda: library_recipe(title, source, folders),
+    )
+
+
 @functools.cache
 def store() -> Store:
     """The process's store. JITBLAS_MODE=off has a temporary one."""
     if config.mode() == "off":
         return Store(None, [])
-    opened = Store(config.cache_folder(), config.read_only_folders())
+    opened = Store(config.cache_folder(), config.read_only_folders(), writable=config.mode() == "on")
     atexit.register(opened.leave_hits)
     return opened
 
@@ -78,7 +109,7 @@ def store() -> Store:
 @functools.cache
 def find_toolchain(target: str) -> Toolchain:
     """The process's compiler of a target, remembered in the store across processes."""
-    memos = store().memo_folder if config.mode() != "off" else None
+    memos = store().memo_folder if config.mode() == "on" else None
     return toolchain.find(target, memos, store().compiler_cache, cpu.fingerprint())
 
 
@@ -101,12 +132,21 @@ def obtain(recipe: Recipe) -> tuple[Path, str]:
             raise
         return entry.shared_object, str(entry.key)
     entry = store().find(key)
-    if entry is None:
-        with store().lock(
-            key, config.lock_timeout(), lambda pid: _say(f"waiting for pid {pid} to compile {recipe.title}")
-        ):
+    for _ in range(MOST_EDITS):
+        if entry is not None:
+            return entry.shared_object, str(entry.key)
+        # What is compiled is what the files hold now, not what they held when this process first read them.
+        recipe = recipe.fresh()
+        key = recipe.key()
+        with store().lock(key, config.lock_timeout(), functools.partial(_tell_waiting, recipe.title)):
             entry = store().find(key) or _compile(recipe, key)
-    return entry.shared_object, str(key)
+    if entry is not None:
+        return entry.shared_object, str(entry.key)
+    raise CacheError(f"the sources of {recipe.title} change faster than they compile; try again when they rest")
+
+
+def _tell_waiting(title: str, pid: str) -> None:
+    _say(f"waiting for pid {pid} to compile {title}")
 
 
 def _load_only(recipe: Recipe) -> tuple[Path, str]:
@@ -140,7 +180,8 @@ def _any_entry(recipe: Recipe) -> Entry | None:
     return None
 
 
-def _compile(recipe: Recipe, key: Key) -> Entry:
+def _compile(recipe: Recipe, key: Key) -> Entry | None:
+    """A new entry, or None if the sources were edited meanwhile: nobody knows what was compiled then."""
     import tempfile
 
     compiler = recipe.toolchain()
@@ -154,6 +195,8 @@ def _compile(recipe: Recipe, key: Key) -> Entry:
         finished = run(argv, cwd=empty, environment=compiler.environment(store().compiler_cache))
         if finished.returncode != 0 or not (folder / OBJECT).is_file():
             raise CompileError(argv, finished.returncode, finished.output, text, str(key))
+        if recipe.fresh().what != recipe.what:
+            return None
         os.rmdir(empty)
         os.chmod(folder / OBJECT, 0o700)
         _flush(folder / OBJECT)
@@ -209,8 +252,17 @@ def _flush(path: Path) -> None:
 def _outside_headers(depfile: Path, ours: list[str]) -> list[list[Any]]:
     """The headers that a compile read outside our own tree, from the compiler's dependency file."""
     try:
-        words = shlex.split(depfile.read_text(encoding="utf-8").replace("\\\n", " "))[1:]
+        words = read_depfile(depfile.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return []
     outside = [word for word in words if not any(word.startswith(f"{folder}{os.sep}") for folder in ours)]
     return record_headers(dict.fromkeys(os.path.abspath(word) for word in outside))
+
+
+def read_depfile(text: str) -> list[str]:
+    """The prerequisites of a make rule: `\\ ` is a blank, `\\#` a hash, `$$` a dollar, `\\` joins lines."""
+    import re
+
+    rule = re.sub(r"\\\r?\n", " ", text).partition(": ")[2]
+    words = re.findall(r"(?:\\[ #]|[^\s])+", rule)
+    return [re.sub(r"\\([ #])", r"\1", word).replace("$$", "$") for word in words]

@@ -13,12 +13,12 @@ from typing import Any
 
 from jitblas import config
 from jitblas.errors import CacheError, CompileError
+from jitblas.hardware import ASCEND950PR, HOST, TARGETS
 from jitblas.jit import artifacts, keys
-from jitblas.jit.artifacts import Recipe
+from jitblas.jit.artifacts import Recipe, library_recipe
 from jitblas.jit.specialization import Specialization
 from jitblas.operators.base import tiling_struct
 from jitblas.runtime import Runtime
-from jitblas.targets import ASCEND950PR, HOST, TARGETS
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,12 @@ class _Pending:
 
     def result(self) -> Kernel:
         self.done.wait()
-        if self.kernel is None:
-            assert self.error is not None
-            raise self.error
-        return self.kernel
+        if self.kernel is not None:
+            return self.kernel
+        assert self.error is not None
+        if isinstance(self.error, CompileError):
+            raise self.error.again() from None
+        raise self.error
 
 
 _kernels: dict[Specialization, _Pending] = {}
@@ -73,8 +75,9 @@ def load(specialization: Specialization) -> Kernel:
             try:
                 pending.kernel = _load(specialization)
             except BaseException as error:
-                pending.error = error
-                if not isinstance(error, CompileError) or error.returncode is None or error.returncode < 0:
+                # Without its traceback, whose frames would keep the caller's arrays alive while it is remembered.
+                pending.error = error.with_traceback(None)
+                if not isinstance(error, CompileError) or error.may_pass:
                     _kernels.pop(specialization, None)
             finally:
                 pending.done.set()
@@ -100,6 +103,12 @@ def _load(specialization: Specialization) -> Kernel:
     return Kernel(specialization, key, launch, struct, packed)
 
 
+def load_library(recipe: Recipe, kind: type[ctypes.CDLL] = ctypes.CDLL) -> ctypes.CDLL:
+    """The loaded library of a recipe, compiled if need be."""
+    path, key = artifacts.obtain(recipe)
+    return open_library(str(path), key, kind)
+
+
 def open_library(path: str, key: str, kind: type[ctypes.CDLL] = ctypes.CDLL) -> ctypes.CDLL:
     """dlopen a verified file; it must export the key that was asked for."""
     try:
@@ -123,10 +132,15 @@ def _runtime(target: str) -> Runtime:
     else:
         from jitblas.runtime.host import HostRuntime
 
-        path, key = artifacts.obtain(host_runtime_recipe())
-        runtime = HostRuntime(open_library(str(path), key), config.threads())
+        runtime = HostRuntime(load_library(host_runtime_recipe()), config.threads())
     atexit.register(runtime.shutdown)
     return runtime
+
+
+def host_runtime_recipe() -> Recipe:
+    """The one artifact with threads in it, shared by all kernels of the host."""
+    twin = config.kernels_folder() / "twin"
+    return library_recipe("the host runtime", twin / "runtime" / "runtime.cpp", (twin / "runtime", twin / "detail"))
 
 
 _runtime_lock = threading.Lock()
@@ -136,29 +150,6 @@ def runtime_for(target: str) -> Runtime:
     """The process's runtime of a target, started at the first question."""
     with _runtime_lock:
         return _runtime(target)
-
-
-def host_runtime_recipe() -> Recipe:
-    """The host runtime library: the one artifact with threads in it, shared by all kernels."""
-    twin = config.kernels_folder() / "twin"
-    what = keys.digest(
-        [
-            ("schema", str(keys.SCHEMA)),
-            ("operator", "host runtime"),
-            ("sources", keys.tree_digest((twin / "runtime", twin / "detail"))),
-            ("target", HOST),
-        ]
-    )
-    return Recipe(
-        title="the host runtime",
-        what=what,
-        target=HOST,
-        source=lambda: (twin / "runtime" / "runtime.cpp").read_text(encoding="utf-8"),
-        include=(str(twin / "runtime"),),
-        defines=(),
-        facts={"operator": "host runtime"},
-        problem="",
-    )
 
 
 def targets() -> dict[str, str]:
@@ -196,7 +187,7 @@ def reload() -> None:
     """
     with _lock:
         _kernels.clear()
-    keys.tree_digest.cache_clear()
+    keys.forget_sources()
     artifacts.find_toolchain.cache_clear()
     for forget in _on_reload:
         forget()

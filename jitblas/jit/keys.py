@@ -42,6 +42,11 @@ def tree_digest(folders: tuple[Path, ...]) -> str:
     return digest(fields)
 
 
+def forget_sources() -> None:
+    """Read source files anew when they are next asked for."""
+    tree_digest.cache_clear()
+
+
 @functools.cache
 def module_digest(name: str) -> str:
     """Digest of a module of this package: what it prints is compiled, so its text is part of *what*."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 _TOKEN = re.compile(
     r"""
     (?P<skip> \s+ | //[^\n]* | /\*.*?\*/ )
-  | (?P<text> R"(?P<fence>[^()\\\s]{0,16})\(.*?\)(?P=fence)" | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*' )
+  | (?P<text> (?:u8|[uUL])?R"(?P<fence>[^()\\\s]{0,16})\(.*?\)(?P=fence)" | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*' )
   | (?P<word> [A-Za-z_]\w* | \.?\d(?:[eEpP][+-]|'[0-9a-fA-F]|[\w.])* )
   | (?P<mark> <<< | >>> | :: | . )
     """,
@@ -42,14 +42,25 @@ def rewrite_launches(source: str) -> str:
     for at, token in enumerate(tokens):
         if token.text != "<<<" or token.kind != "mark":
             continue
-        name_start = tokens[_kernel_start(tokens, at, source)].start
+        first = _kernel_start(tokens, at, source)
         close = _configuration_end(tokens, at, source)
-        name = source[name_start : token.start].strip()
-        configuration = source[token.end : tokens[close].start]
+        name = _without_comments(tokens[first:at], source)
         quoted = " ".join(name.split()).replace("\\", "\\\\").replace('"', '\\"')
-        pieces += [source[done:name_start], f'::twin::Launch({name}, "{quoted}", {configuration})']
+        line_breaks = "\n" * (source.count("\n", tokens[first].start, token.start) - name.count("\n"))
+        configuration = source[token.end : tokens[close].start]
+        call = f'::twin::Launch({name}, "{quoted}",{line_breaks} {configuration})'
+        pieces += [source[done : tokens[first].start], call]
         done = tokens[close].end
     return "".join([*pieces, source[done:]])
+
+
+def _without_comments(tokens: list[_Token], source: str) -> str:
+    """The tokens with the white space between them; a comment becomes a blank and its line breaks are lost."""
+    pieces = []
+    for index, token in enumerate(tokens):
+        between = source[tokens[index - 1].end : token.start] if index else ""
+        pieces += [between if not between.strip() else " ", token.text]
+    return "".join(pieces)
 
 
 def _kind(match: re.Match[str]) -> str:
@@ -60,11 +71,14 @@ def _kernel_start(tokens: list[_Token], at: int, source: str) -> int:
     """Index of the first token of the kernel's name: `ns::kernel` or `kernel<T, 3>`, read backwards from `<<<`."""
     index = at - 1
     if index >= 0 and tokens[index].text in (">", ">>>"):
-        depth = 0
+        angles, brackets = 0, 0
         while index >= 0:
-            depth += {">": 1, ">>>": 3, "<": -1}.get(tokens[index].text, 0)
+            text = tokens[index].text if tokens[index].kind == "mark" else ""
+            brackets += (text in _OPENING) - (text in _OPENING.values())
+            if brackets == 0:
+                angles += {">": 1, ">>>": 3, "<": -1}.get(text, 0)
             index -= 1
-            if depth == 0:
+            if angles == 0 and brackets == 0:
                 break
     if index < 0 or tokens[index].kind != "word":
         raise LaunchSyntaxError(f"line {_line(source, tokens[at])}: no kernel name stands before <<<")

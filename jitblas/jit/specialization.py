@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from jitblas import config
+from jitblas.hardware import HOST, PROFILES, Profile
 from jitblas.jit import keys
 from jitblas.jit.render import render
 from jitblas.operators import OPERATORS
 from jitblas.operators.base import Variant
 from jitblas.problem import Problem, Value
-from jitblas.targets import HOST, PROFILES, Profile
 
 if TYPE_CHECKING:
     from jitblas.jit.artifacts import Recipe
@@ -125,6 +125,7 @@ class Specialization:
             include=(*include, str(kernels)),
             defines=tuple(self.defines.items()),
             facts=facts,
+            remake=lambda: replace(self).recipe,
             problem=self.problem,
             device_kind=None if self.target == HOST else self.path.kind,
         )

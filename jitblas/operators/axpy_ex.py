@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from jitblas.hardware import VECTOR_REGISTER_BYTES, Profile
 from jitblas.operators.base import Choice, TilingField, Variant, ceil_div, round_up
 from jitblas.problem import Parameter, Problem
-from jitblas.targets import VECTOR_REGISTER_BYTES, Profile
 
 name = "axpy_ex"
 minimum_cann = "9.0.0-beta.2"

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from jitblas.hardware import Profile
 from jitblas.problem import Parameter, Problem, Value
-from jitblas.targets import Profile
 
 FIELD_TYPES: Mapping[str, type[Any]] = {
     "uint32_t": ctypes.c_uint32,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from jitblas.targets import Profile
+from jitblas.hardware import Profile
 
 
 class Runtime(Protocol):

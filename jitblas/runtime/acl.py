@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from jitblas.errors import ArchMismatch, Status, StatusError
+from jitblas.hardware import ARCHITECTURE, ASCEND950PR, PROFILES, Profile
 from jitblas.runtime import acl_library as library
 from jitblas.runtime.acl_library import availability, find_library
-from jitblas.targets import ARCHITECTURE, ASCEND950PR, PROFILES, Profile
 
 __all__ = ["AclRuntime", "availability", "find_library"]
 
@@ -42,7 +42,8 @@ class AclRuntime:
         self._thread = threading.local()
         self._positions: dict[int, list[int]] = {}  # stream -> [commands submitted, commands known to be complete]
         self._streams: set[int] = set()
-        self._lock = threading.Lock()
+        # Reentrant: a garbage collection inside the lock may finalise streams and memory, which take it, too.
+        self._lock = threading.RLock()
         count = library.device_count(acl)
         current = library.current_device(acl)
         devices = range(count) if current is None else (current,)

@@ -10,7 +10,7 @@ from ctypes import POINTER, byref, c_char_p, c_float, c_int, c_int32, c_int64, c
 from typing import Any
 
 from jitblas.errors import Status, StatusError
-from jitblas.targets import ARCHITECTURE
+from jitblas.hardware import ARCHITECTURE
 
 LIBRARY = "libascendcl.so"
 REMEDY = "install the CANN toolkit and the NPU driver and source the toolkit's set_env.sh"

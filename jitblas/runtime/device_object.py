@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from jitblas.errors import ArchMismatch
-from jitblas.targets import ELF_FLAGS, ELF_MACHINE
+from jitblas.hardware import ELF_FLAGS, ELF_MACHINE
 
 MAGIC = b"\x7fELF"
 HEADER_BYTES = 64

@@ -11,7 +11,7 @@ from ctypes import CDLL, c_char_p, c_int, c_int64, c_size_t, c_uint32, c_uint64,
 from typing import Any
 
 from jitblas.errors import Status, StatusError
-from jitblas.targets import HOST, PROFILES, Profile
+from jitblas.hardware import HOST, PROFILES, Profile
 
 ABI_VERSION = 1
 
@@ -57,7 +57,8 @@ class HostRuntime:
         self._blocks: dict[int, int] = {}  # address -> bytes of what allocate() gave out
         self._starts: list[int] = []
         self._streams: set[int] = set()
-        self._lock = threading.Lock()
+        # Reentrant: a garbage collection inside the lock may finalise memory, which takes it, too.
+        self._lock = threading.RLock()
 
     def profile(self) -> Profile:
         return PROFILES[HOST]

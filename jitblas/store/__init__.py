@@ -26,12 +26,24 @@ class Store:
     Parameters
     ----------
     cache_folder : folder that the store's own 0700 folder is made in; None: a temporary store for this process
-    read_only : cache folders that are looked into after the writable one
+    read_only : cache folders that are looked into after the first
+    writable : False: nothing is made, written or deleted, and the first folder need not be ours to write
+
+    Attributes
+    ----------
+    root : the store's own folder
+    roots : folders that entries may be loaded from, in order
     """
 
-    def __init__(self, cache_folder: Path | None, read_only: list[Path]) -> None:
-        self.root = folders.writable_root(cache_folder) if cache_folder is not None else folders.temporary_root()
-        self.tiers = [root for folder in read_only if (root := folders.readable_root(folder)) is not None]
+    def __init__(self, cache_folder: Path | None, read_only: list[Path], *, writable: bool = True) -> None:
+        self.writable = writable
+        if cache_folder is None:
+            self.root = folders.temporary_root()
+        else:
+            self.root = folders.writable_root(cache_folder) if writable else cache_folder / folders.FORMAT
+        readable = ([] if writable or cache_folder is None else [cache_folder]) + read_only
+        tiers = [root for folder in readable if (root := folders.readable_root(folder)) is not None]
+        self.roots = [self.root, *tiers] if writable else tiers
         self._hits: Counter[str] = Counter()
 
     @property
@@ -49,7 +61,7 @@ class Store:
 
         A bad entry in the writable store is moved aside with one line on stderr; in a tier it is a miss.
         """
-        for root in (self.root, *self.tiers):
+        for root in self.roots:
             try:
                 entry = verify(root, key)
                 if entry is None:
@@ -58,7 +70,7 @@ class Store:
                 if changed is not None:
                     raise BadEntry(f"the header {changed} is not the one it was compiled with")
             except BadEntry as reason:
-                if root is self.root:
+                if root is self.root and self.writable:
                     self._quarantine(key, str(reason))
                 continue
             if root is self.root:
@@ -69,7 +81,7 @@ class Store:
     def candidates(self, what: str) -> list[tuple[Path, Key, dict[str, Any]]]:
         """(root, key, meta) of every entry of *what*, whoever compiled it, newest first; files are not verified yet."""
         found = []
-        for root in (self.root, *self.tiers):
+        for root in self.roots:
             try:
                 hows = sorted(os.listdir(root / what[:2] / what))
             except OSError:
@@ -162,20 +174,18 @@ class Store:
 
     def record(self, entry: Entry) -> None:
         """Enter a new entry into the index; whatever is wrong with the index is the index's problem."""
-        from sqlite3 import Error as SqliteError
-
-        from jitblas.store.index import Index
+        from jitblas.store.index import INDEX_ERRORS, Index
 
         size = sum(facts["size"] for facts in entry.meta["files"].values())
         try:
             with Index(self.root) as index:
                 index.add(str(entry.key), {"bytes": size, "built": entry.meta["built"], "hits": 0})
-        except (OSError, ValueError, SqliteError):
+        except INDEX_ERRORS:
             pass
 
     def leave_hits(self) -> None:
         """At exit: hand this process's hit counts to the store."""
-        if self._hits and self.root.is_dir():
+        if self._hits and self.writable and self.root.is_dir():
             from jitblas.store.index import leave_hits
 
             leave_hits(self.root, self._hits, time.time())

@@ -112,8 +112,11 @@ def record_headers(paths: Iterable[str]) -> list[list[Any]]:
     """What :func:`headers_changed` compares with."""
     recorded: list[list[Any]] = []
     for path in paths:
-        data = Path(path).read_bytes()
-        found = os.stat(path)
+        try:
+            data = Path(path).read_bytes()
+            found = os.stat(path)
+        except OSError:
+            continue  # gone already: nothing to compare with later
         recorded.append([path, found.st_size, found.st_mtime_ns, hashlib.sha256(data).hexdigest()])
     return recorded
 

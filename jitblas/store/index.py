@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,8 +42,12 @@ class JsonDisk(diskcache.Disk):  # type: ignore[misc]
         return json.loads(value)
 
 
+INDEX_ERRORS = (OSError, ValueError, sqlite3.Error, diskcache.Timeout)
+"""What methods of an index raise when it is damaged, locked or full."""
+
+
 class Index:
-    """The index of one store. Methods raise OSError, ValueError or sqlite3.Error when it is damaged or locked."""
+    """The index of one store. Methods raise :data:`INDEX_ERRORS`."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -76,6 +81,8 @@ class Index:
         """Add the hit counts that processes left at their exit."""
         for key, (count, last) in _take_hits(self._root).items():
             facts = self.facts(key)
+            if not facts:
+                continue  # an entry that is gone
             facts["hits"] = int(facts.get("hits", 0)) + count
             facts["used"] = max(float(facts.get("used", 0.0)), last)
             self.add(key, facts)

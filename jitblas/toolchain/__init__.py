@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 
 from jitblas.errors import CompilerNotFound
-from jitblas.targets import ASCEND950PR
-from jitblas.toolchain.base import COMPILER_ENVIRONMENT, Compiler, Toolchain, Unusable
+from jitblas.hardware import ASCEND950PR
+from jitblas.toolchain.base import COMPILER_ENVIRONMENT, Compiler, Toolchain, Unusable, changes_rounding
 
 MEMO_VERSION = 1
 
@@ -62,6 +62,9 @@ def _remembered(
     compiler: Compiler, driver: tuple[str, ...], folder: str | None, cache: str | None, cpu: str
 ) -> Toolchain | str:
     """The toolchain, or why the candidate does not count."""
+    unwanted = [word for word in driver[1:] if changes_rounding(word)]
+    if unwanted:
+        return f"its command has {unwanted[0]}, which changes rounding"
     if folder is None:
         return _probe(compiler, driver, cache)
     asked = (*COMPILER_ENVIRONMENT, "JITBLAS_MARCH", "ASCEND_HOME_PATH", "PATH")

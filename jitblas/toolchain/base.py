@@ -21,10 +21,22 @@ COMPILER_ENVIRONMENT = (
 COMPILE_TIMEOUT = 600.0
 """Seconds. Generous: the first run of zig builds its own C library for most of a minute."""
 
-FAST_MATH = ("-ffast-math", "-Ofast", "-funsafe-math-optimizations", "-ffinite-math-only",
-             "-fassociative-math", "-freciprocal-math", "-ffp-contract=fast", "-ffp-model=fast", "-mdaz-ftz",
-             "-fp-model=fast")  # fmt: skip
-"""Flags that change rounding, some for the whole process that loads the result; refused in JITBLAS_EXTRA_FLAGS."""
+_FAST_MATH = {
+    "-ffast-math", "-Ofast", "-funsafe-math-optimizations", "-ffinite-math-only", "-fassociative-math",
+    "-freciprocal-math", "-fno-signed-zeros", "-fno-honor-nans", "-fno-honor-infinities", "-fapprox-func", "-mdaz-ftz",
+    "-mrecip", "-fcx-limited-range", "-fsingle-precision-constant", "-menable-unsafe-fp-math",
+}  # fmt: skip
+
+
+def changes_rounding(flag: str) -> bool:
+    """Whether a compiler flag changes results, some of them for the whole process that loads what it made."""
+    name, _, value = flag.partition("=")
+    return (
+        flag in _FAST_MATH
+        or name == "-mrecip"
+        or (name == "-ffp-contract" and value != "off")
+        or (name in ("-ffp-model", "-fp-model") and value not in ("precise", "strict"))
+    )
 
 
 class Unusable(Exception):
@@ -78,6 +90,19 @@ class Toolchain:
         defines = [f"-D{name}={value}" for name, value in define.items()]
         includes = [f"-I{path}" for path in include]
         return [*self.driver, *self.flags, *defines, *includes, *extra, source, "-o", output]
+
+
+def command_words(variable: str) -> list[str]:
+    """The words of an environment variable that holds a command or flags; Error if its quotes do not match."""
+    import shlex
+
+    from jitblas.errors import Error
+
+    text = os.environ.get(variable, "")
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise Error(f"{variable}={text}: {error}; words are separated as in a shell") from None
 
 
 def find_program(name: str) -> str | None:

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from jitblas.errors import ArchMismatch
+from jitblas.hardware import ASCEND950PR
 from jitblas.runtime.device_object import check_device_object
-from jitblas.targets import ASCEND950PR
-from jitblas.toolchain.base import COMPILER_ENVIRONMENT, Finished, Toolchain, Unusable, digest_file, run
+from jitblas.toolchain.base import COMPILER_ENVIRONMENT, Finished, Toolchain, Unusable, command_words, digest_file, run
 from jitblas.toolchain.gnu import resolved
 
 ASCEND_FLAGS = ("-x", "asc", "-std=c++17", "-O3", "-DNDEBUG", "-DASCENDC_DUMP=0", "-shared", "-fPIC",
@@ -44,16 +44,15 @@ class Bisheng:
     remedy = "install the CANN toolkit, 9.0 or newer, and source its set_env.sh, or set JITBLAS_BISHENG"
 
     def candidates(self) -> Iterable[tuple[str, ...]]:
-        named = os.environ.get("JITBLAS_BISHENG")
-        if named:
-            yield from resolved(named)
+        if os.environ.get("JITBLAS_BISHENG"):
+            yield from resolved(command_words("JITBLAS_BISHENG"))
             return
         for root in _roots():
             for folder in ("bin", "tools/bisheng_compiler/bin", *_below(root, "ccec_compiler/bin")):
                 program = root / folder / "bisheng"
                 if os.access(program, os.X_OK) and program.is_file():
                     yield (str(program),)
-        yield from resolved("bisheng")
+        yield from resolved(["bisheng"])
 
     def probe(self, driver: tuple[str, ...], workdir: str, cache: str | None = None) -> Toolchain:
         version = _succeed([*driver, "--version"], workdir, "bisheng --version")
@@ -164,7 +163,7 @@ def _programs(driver: tuple[str, ...]) -> tuple[str, ...]:
     """The driver's words that are programs; the paths as given, so that a link set anew is noticed."""
     found = [
         driver[0],
-        *(path for word in driver[1:] for path, *_ in (*resolved(word),) if not word.startswith("-")),
+        *(path for word in driver[1:] for path, *_ in (*resolved([word]),) if not word.startswith("-")),
     ]
     return tuple(dict.fromkeys(found))
 

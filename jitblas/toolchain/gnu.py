@@ -8,8 +8,17 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 
-from jitblas.targets import HOST
-from jitblas.toolchain.base import COMPILER_ENVIRONMENT, Finished, Toolchain, Unusable, digest_file, find_program, run
+from jitblas.hardware import HOST
+from jitblas.toolchain.base import (
+    COMPILER_ENVIRONMENT,
+    Finished,
+    Toolchain,
+    Unusable,
+    command_words,
+    digest_file,
+    find_program,
+    run,
+)
 
 MINIMUM_VERSION = {"gcc": 9, "clang": 12}
 """First versions whose C++17 and GNU vector extensions (__builtin_convertvector) the twin can use."""
@@ -42,20 +51,18 @@ class Gnu:
     remedy = "install one (Debian: apt install g++) or the embedded one: pip install 'jitblas[compiler]'"
 
     def candidates(self) -> Iterable[tuple[str, ...]]:
-        named = os.environ.get("JITBLAS_CXX")
-        if named:
-            yield from resolved(named)
+        if os.environ.get("JITBLAS_CXX"):
+            yield from resolved(command_words("JITBLAS_CXX"))
             return
-        for command in (os.environ.get("CXX", ""), "g++", "clang++", "c++"):
-            yield from resolved(command)
+        for words in (command_words("CXX"), ["g++"], ["clang++"], ["c++"]):
+            yield from resolved(words)
 
     def probe(self, driver: tuple[str, ...], workdir: str, cache: str | None) -> Toolchain:
         return probe_gnu(driver, workdir, march=os.environ.get("JITBLAS_MARCH") or "native")
 
 
-def resolved(command: str) -> Iterable[tuple[str, ...]]:
-    """The argv of a command text, its program found on PATH; nothing if there is no such program."""
-    words = shlex.split(command)
+def resolved(words: list[str]) -> Iterable[tuple[str, ...]]:
+    """A command with its program found on PATH; nothing if there is no such program."""
     program = find_program(words[0]) if words else None
     if program is not None:
         yield (program, *words[1:])

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from jitblas.targets import HOST
+from jitblas.hardware import HOST
 from jitblas.toolchain.base import Toolchain
 from jitblas.toolchain.gnu import probe_gnu
 

@@ -171,7 +171,7 @@ def test_another_owner_in_the_process_may_initialise_first(run: Run) -> None:
 
 def test_the_profile_has_the_cores_of_the_device(run: Run) -> None:
     run("""
-        from jitblas.targets import PROFILES
+        from jitblas.hardware import PROFILES
         runtime = AclRuntime()
         profile = runtime.profile()
         assert profile.vector_cores == 72 and profile.ub_bytes == PROFILES["ascend950pr"].ub_bytes

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from jitblas.errors import ArchMismatch, Status
+from jitblas.hardware import ELF_FLAGS, ELF_MACHINE
 from jitblas.runtime.device_object import HEADER_BYTES, check_device_object
-from jitblas.targets import ELF_FLAGS, ELF_MACHINE
 
 X86_64 = 62
 VECTOR, CUBE = ELF_FLAGS["vector"], ELF_FLAGS["cube"]

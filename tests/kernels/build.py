@@ -1,0 +1,98 @@
+"""Test kernels: the Ascend C files in sources/, compiled for the host and launched like any other kernel."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import jitblas
+from jitblas import config
+from jitblas.hardware import HOST, PROFILES
+from jitblas.jit import artifacts, keys
+from jitblas.jit.artifacts import Recipe
+from jitblas.jit.kernels import open_library, runtime_for
+from jitblas.jit.launch_syntax import rewrite_launches
+from jitblas.runtime.host import WAIT
+
+SOURCES = Path(__file__).resolve().parent / "sources"
+UB_BYTES = PROFILES[HOST].ub_bytes
+
+
+@functools.cache
+def library(name: str) -> ctypes.CDLL:
+    """sources/<name>.asc, compiled once per store, loaded once per process."""
+    path, key = artifacts.obtain(recipe(name))
+    loaded = open_library(str(path), key)
+    runtime_for(HOST).bind(loaded)
+    return loaded
+
+
+def recipe(name: str) -> Recipe:
+    text = (SOURCES / f"{name}.asc").read_text(encoding="utf-8")
+    kernels = config.kernels_folder()
+    what = keys.digest(
+        [
+            ("test kernel", name),
+            ("source", text),
+            ("sources", keys.tree_digest((kernels / "common", kernels / "twin"))),
+        ]
+    )
+    return Recipe(
+        title=f"test kernel {name}",
+        what=what,
+        target=HOST,
+        source=lambda: rewrite_launches(f'#line 1 "{name}.asc"\n{text}'),
+        include=(str(kernels / "twin"), str(kernels)),
+        defines=(("JITBLAS_TWIN", "1"), ("JITBLAS_UB_BYTES", str(UB_BYTES))),
+        facts={"operator": "test kernel"},
+    )
+
+
+@functools.cache
+def stream() -> jitblas.Stream:
+    return jitblas.Stream(HOST)
+
+
+def run(name: str, function: str, *arguments: Any, blocks: int = 1) -> None:
+    """Launch and wait; StatusError with the kernel's own message if it failed.
+
+    Arrays are handed over as addresses, whole numbers as int64_t, others as float.
+    """
+    launch(name, function, *arguments, blocks=blocks, address=stream().address | WAIT)
+    stream().synchronize()
+
+
+def launch(name: str, function: str, *arguments: Any, address: int, blocks: int = 1) -> int:
+    """Launch on a stream's address; the status of the launch."""
+    entry = getattr(library(name), function)
+    entry.restype = ctypes.c_int
+    status: int = entry(ctypes.c_uint32(blocks), ctypes.c_void_p(address), *map(_argument, arguments))
+    return status
+
+
+def _argument(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return ctypes.c_void_p(value.__array_interface__["data"][0])
+    return ctypes.c_int64(value) if isinstance(value, int) else ctypes.c_float(value)
+
+
+class Gate:
+    """Holds a stream up until it is opened (or 20 seconds have passed, so that no test hangs)."""
+
+    def __init__(self, held: jitblas.Stream) -> None:
+        self._flag = np.zeros(1, np.int32)
+        status = launch("gate", "gate", self._flag, address=held.address)
+        assert status == 0
+
+    def open(self) -> None:
+        self._flag[0] = 1
+
+    def __enter__(self) -> Gate:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.open()
