@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from jitblas.errors import Status, StatusError
+from jitblas.hardware import HOST
 from jitblas.jit.kernels import default_target, on_reload, resolve_target, runtime_for
 from jitblas.runtime import Runtime
 
@@ -301,7 +302,7 @@ class Handle:
 
     def _resolve_stream(self, stream: Any) -> Stream:
         if stream is None:
-            stream = _torch_npu_stream() if self.target != "host" else None
+            stream = _torch_npu_stream() if self.target != HOST else None
         if stream is None:
             return Stream(self.target)
         if isinstance(stream, Stream):
@@ -390,7 +391,10 @@ on_reload(_forget_prepared)
 
 
 def default_handle(target: str | None = None) -> Handle:
-    """This thread's handle for a target (None: the default target), made at its first use."""
+    """This thread's handle for a target (None: the default target), made at its first use.
+
+    On a device it follows torch_npu's current stream where torch_npu is imported.
+    """
     name = default_target() if target is None else target
     handles: dict[str, Handle] | None = getattr(_defaults, "handles", None)
     if handles is None:
@@ -398,6 +402,9 @@ def default_handle(target: str | None = None) -> Handle:
     handle = handles.get(name)
     if handle is None or handle.destroyed:
         handle = handles[name] = Handle(name)
+    current = _torch_npu_stream() if name != HOST else None
+    if current is not None and current.npu_stream != handle.stream.address:
+        handle.set_stream(current)
     return handle
 
 

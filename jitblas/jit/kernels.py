@@ -169,8 +169,9 @@ def default_target() -> str:
 def _found_target() -> str:
     if not os.environ.get("ASCEND_HOME_PATH"):
         return HOST
-    from jitblas.runtime import acl
+    from jitblas.runtime import acl, acl_library
 
+    acl_library.refuse_fork()  # a child whose parent used the chip must not go on with another target in silence
     return ASCEND950PR if acl.availability()[0] else HOST
 
 
