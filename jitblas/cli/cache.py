@@ -161,7 +161,7 @@ def _hits(store: Store) -> dict[str, Row]:
 
     try:
         with Index(store.root) as index:
-            index.fold_hits()
+            index.fold_journal()
             return {key: index.facts(key) for key in index.keys()}  # noqa: SIM118 (no mapping)
     except (OSError, ValueError, SqliteError, Timeout):
         return {}

@@ -146,6 +146,17 @@ def host_runtime_recipe() -> Recipe:
 _runtime_lock = threading.Lock()
 
 
+def _after_fork_in_child() -> None:
+    """Locks that other threads of the parent hold, and kernels that they were loading, are nobody's here."""
+    global _lock, _runtime_lock
+    _lock, _runtime_lock = threading.Lock(), threading.Lock()
+    for specialization in [key for key, pending in _kernels.items() if not pending.done.is_set()]:
+        del _kernels[specialization]
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
 def runtime_for(target: str) -> Runtime:
     """The process's runtime of a target, started at the first question."""
     with _runtime_lock:

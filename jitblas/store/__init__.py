@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from jitblas.store import folders
+from jitblas.store import folders, journal
 from jitblas.store.entry import META, BadEntry, Entry, Key, folder_of, headers_changed, read_meta, verify
 
 __all__ = ["BadEntry", "Entry", "Key", "Store"]
@@ -173,22 +173,15 @@ class Store:
                 held.release()
 
     def record(self, entry: Entry) -> None:
-        """Enter a new entry into the index; whatever is wrong with the index is the index's problem."""
-        from jitblas.store.index import INDEX_ERRORS, Index
-
+        """Tell the index of a new entry."""
         size = sum(facts["size"] for facts in entry.meta["files"].values())
-        try:
-            with Index(self.root) as index:
-                index.add(str(entry.key), {"bytes": size, "built": entry.meta["built"], "hits": 0})
-        except INDEX_ERRORS:
-            pass
+        journal.append(self.root, [(str(entry.key), {"bytes": size, "built": entry.meta["built"]})])
 
     def leave_hits(self) -> None:
-        """At exit: hand this process's hit counts to the store."""
+        """At exit: tell the index how often this process used which entry."""
         if self._hits and self.writable and self.root.is_dir():
-            from jitblas.store.index import leave_hits
-
-            leave_hits(self.root, self._hits, time.time())
+            now = time.time()
+            journal.append(self.root, [(key, {"hits": count, "used": now}) for key, count in self._hits.items()])
             self._hits.clear()
 
     def entries(self) -> Iterator[tuple[Key, dict[str, Any]]]:

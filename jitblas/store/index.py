@@ -7,15 +7,15 @@ run code here, so :class:`JsonDisk` stores text keys and JSON text only and refu
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import diskcache
 from diskcache.core import MODE_RAW, MODE_TEXT, UNKNOWN
+
+from jitblas.store import journal
 
 
 class JsonDisk(diskcache.Disk):  # type: ignore[misc]
@@ -77,50 +77,14 @@ class Index:
     def keys(self) -> Iterator[str]:
         return iter(self._cache)
 
-    def fold_hits(self) -> None:
-        """Add the hit counts that processes left at their exit."""
-        for key, (count, last) in _take_hits(self._root).items():
+    def fold_journal(self) -> None:
+        """Take in what processes left in the journal: entries built, and how often which were used."""
+        for key, news in journal.take(self._root):
             facts = self.facts(key)
+            if "built" in news:
+                facts = {"hits": 0, **facts, "bytes": int(news["bytes"]), "built": float(news["built"])}
             if not facts:
                 continue  # an entry that is gone
-            facts["hits"] = int(facts.get("hits", 0)) + count
-            facts["used"] = max(float(facts.get("used", 0.0)), last)
+            facts["hits"] = int(facts.get("hits", 0)) + int(news.get("hits", 0))
+            facts["used"] = max(float(facts.get("used", 0.0)), float(news.get("used", 0.0)))
             self.add(key, facts)
-
-
-HITS = "hits.jsonl"
-
-
-def leave_hits(root: Path, hits: Counter[str], now: float) -> None:
-    """Append a process's hit counts to the store's journal: one short write at exit instead of opening a database."""
-    lines = "".join(json.dumps([key, count, now]) + "\n" for key, count in hits.items())
-    try:
-        descriptor = os.open(root / HITS, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    except OSError:
-        return
-    try:
-        os.write(descriptor, lines.encode())
-    except OSError:
-        pass
-    finally:
-        os.close(descriptor)
-
-
-def _take_hits(root: Path) -> dict[str, tuple[int, float]]:
-    """Read and remove the journal; lines that are none of ours are dropped."""
-    taken = root / f"{HITS}.{os.getpid()}"
-    try:
-        os.rename(root / HITS, taken)
-        text = taken.read_text(encoding="utf-8", errors="replace")
-        taken.unlink()
-    except OSError:
-        return {}
-    hits: dict[str, tuple[int, float]] = {}
-    for line in text.splitlines():
-        try:
-            key, count, now = json.loads(line)
-            before, last = hits.get(str(key), (0, 0.0))
-            hits[str(key)] = (before + int(count), max(last, float(now)))
-        except (ValueError, TypeError):
-            continue
-    return hits
