@@ -52,14 +52,14 @@ class Profile:
 
 PROFILES = {
     # 248 of 256 KiB of UB are usable by default; 56 vector cores on the 957x bin, the runtime is asked for the real
-    # number. 1024 SIMT threads leave 32 registers each.
+    # number. 512 SIMT threads leave 64 registers each.
     ASCEND950PR: Profile(
         ASCEND950PR,
         vector_cores=56,
         ub_bytes=248 * 1024,
         tile_bytes=0,
         min_elements_per_core=1024,
-        simt_max_threads=1024,
+        simt_max_threads=512,
         simt_warp=32,
     ),
     # A block must outweigh the handing out of it (tens of nanoseconds, microseconds if a thread has to wake), and one

@@ -34,9 +34,9 @@ class _Array(ctypes.Structure):
 
 class _Plan(ctypes.Structure):
     _fields_ = [
-        ("python", c_void_p), ("launch", c_void_p), ("array_type", c_void_p), ("float_type", c_void_p),
+        ("python", c_void_p), ("launch", c_void_p), ("stream_idle", c_void_p), ("array_type", c_void_p), ("float_type", c_void_p),
         ("fallback", c_void_p), ("stream", c_void_p), ("head_bytes", c_uint64), ("blocks", c_uint32),
-        ("scalar_offset", c_uint32), ("arrays", c_uint32), ("result", c_uint32), ("release_gil", c_uint32),
+        ("scalar_offset", c_uint32), ("arrays", c_uint32), ("result", c_uint32), ("small", c_uint32),
         ("operands", c_uint32), ("array", _Array * MAX_ARRAYS),
         ("tiling", c_uint8 * MAX_TILING_BYTES),
     ]  # fmt: skip
@@ -55,6 +55,7 @@ def make(
     launch_packed: int,
     blocks: int,
     stream: int,
+    stream_idle: int,
     tiling: ctypes.Structure,
     scalar: str,
     arrays: Sequence[ArraySpec],
@@ -64,7 +65,7 @@ def make(
 ) -> Callable[..., Any] | None:
     """A function `call(scalar, *arrays)` that launches without Python code, or None where none can be built.
 
-    `fallback` is called instead when an argument is not what `arrays` says, and with the bare status of a launch that
+    `launch_packed` and `stream_idle` are addresses of C functions. `fallback` is called instead when an argument is not what `arrays` says, and with the bare status of a launch that
     failed.
     """
     library = _library()
@@ -73,6 +74,7 @@ def make(
     plan = _Plan(
         python=ctypes.addressof(_python_functions()),
         launch=launch_packed,
+        stream_idle=stream_idle,
         array_type=id(np.ndarray),
         float_type=id(float),
         fallback=id(fallback),
@@ -82,7 +84,7 @@ def make(
         scalar_offset=getattr(type(tiling), scalar).offset,
         arrays=len(arrays),
         result=result,
-        release_gil=not small,
+        small=small,
         operands=len(arrays),
     )
     for place, spec in zip(plan.array, arrays, strict=False):
@@ -108,7 +110,8 @@ def _library() -> Any:
     """The loaded launcher; None where it cannot be had, with the reason in :func:`missing`."""
     try:
         folder = config.kernels_folder() / "launcher"
-        library: Any = load_library(library_recipe("the launcher", folder / "launcher.cpp", (folder,)), ctypes.PyDLL)
+        recipe = library_recipe("the launcher", folder / "launcher.cpp", (folder,))
+        library: Any = load_library(recipe, ctypes.PyDLL)[0]
     except Error as error:
         _reasons.append(str(error))
         return None

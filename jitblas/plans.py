@@ -16,6 +16,7 @@ from jitblas.jit.specialization import Specialization, specialize
 from jitblas.operators import OPERATORS
 from jitblas.operators.axpy_ex import bytes_moved
 from jitblas.problem import Problem
+from jitblas.runtime.host import HostRuntime
 
 
 class Plan:
@@ -51,7 +52,7 @@ class Plan:
     def follow_handle(self) -> None:
         """Make the short way for the stream that the handle has now; a handle that was destroyed has none."""
         self._call = self._checked
-        if not self.handle.destroyed and self.handle.runtime.shares_host_memory and self.problem["n"] > 1:
+        if not self.handle.destroyed and self.problem["n"] > 1:
             self._call = self._compiled() or self._checked
 
     def _compiled(self) -> Callable[..., Any] | None:
@@ -66,7 +67,10 @@ class Plan:
             launcher.ArraySpec(dtype, (self.problem["n"],), (self.problem[inc] * dtype.itemsize,), written)
             for inc, written in (("incx", False), ("incy", True))
         ]
-        stream = self.handle.runtime.launch_stream(self.handle.stream.address, wait=True, small=True, overlapping=False)
+        runtime = self.handle.runtime
+        if not isinstance(runtime, HostRuntime):
+            return None
+        stream = runtime.launch_stream(self.handle.stream.address, wait=True, small=True, overlapping=False)
         plan = weakref.ref(self)  # the compiled call is the plan's own: it must not keep the plan alive
 
         def fallback(*arguments: Any) -> Any:
@@ -75,7 +79,18 @@ class Plan:
             return this._checked(*arguments)
 
         _, blocks, tiling, small = self._prepared
-        return launcher.make(self._kernel.launch_packed, blocks, stream, tiling, "alpha", arrays, 1, small, fallback)
+        return launcher.make(
+            self._kernel.launch_packed,
+            blocks,
+            stream,
+            runtime.stream_idle,
+            tiling,
+            "alpha",
+            arrays,
+            result=1,
+            small=small,
+            fallback=fallback,
+        )
 
     def _checked(self, *arguments: Any) -> Any:
         """The same through every check; called with a bare status, raise what it means."""

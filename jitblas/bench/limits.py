@@ -28,7 +28,9 @@ ALIGNMENT = 64
 def _library() -> Any:
     """The library of probes, an artifact like any other."""
     probes = config.kernels_folder() / "probes"
-    library: Any = load_library(library_recipe("the probes of the machine's limits", probes / "limits.cpp", (probes,)))
+    library: Any = load_library(library_recipe("the probes of the machine's limits", probes / "limits.cpp", (probes,)))[
+        0
+    ]
     library.jitblas_limits_fma.argtypes = [ctypes.c_uint64]
     library.jitblas_limits_fma.restype = ctypes.c_float
     library.jitblas_limits_fma_flops.restype = ctypes.c_uint64

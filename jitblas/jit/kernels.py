@@ -85,14 +85,8 @@ def load(specialization: Specialization) -> Kernel:
 
 
 def _load(specialization: Specialization) -> Kernel:
-    path, key = artifacts.obtain(specialization.recipe)
-    kind = specialization.recipe.device_kind
-    if kind is not None:
-        from jitblas.runtime.device_object import check_device_object
-
-        check_device_object(str(path), kind)
     runtime = runtime_for(specialization.target)  # first: a device kernel needs the libraries that it brings
-    library = open_library(str(path), key)
+    library, key = load_library(specialization.recipe)
     runtime.bind(library)
     baked = frozenset(name for name, _ in specialization.baked)
     struct = tiling_struct(specialization.path.fields, baked)
@@ -103,10 +97,20 @@ def _load(specialization: Specialization) -> Kernel:
     return Kernel(specialization, key, launch, struct, packed)
 
 
-def load_library(recipe: Recipe, kind: type[ctypes.CDLL] = ctypes.CDLL) -> ctypes.CDLL:
-    """The loaded library of a recipe, compiled if need be."""
-    path, key = artifacts.obtain(recipe)
-    return open_library(str(path), key, kind)
+def load_library(recipe: Recipe, kind: type[ctypes.CDLL] = ctypes.CDLL) -> tuple[ctypes.CDLL, str]:
+    """The loaded library of a recipe and its key; compiled if need be, once more if it is deleted before it is open."""
+    for attempt in (1, 2):
+        path, key = artifacts.obtain(recipe)
+        try:
+            if recipe.device_kind is not None:
+                from jitblas.runtime.device_object import check_device_object
+
+                check_device_object(str(path), recipe.device_kind)
+            return open_library(str(path), key, kind), key
+        except (CacheError, FileNotFoundError):
+            if attempt == 2 or path.exists():
+                raise
+    raise AssertionError("unreachable")
 
 
 def open_library(path: str, key: str, kind: type[ctypes.CDLL] = ctypes.CDLL) -> ctypes.CDLL:
@@ -132,7 +136,7 @@ def _runtime(target: str) -> Runtime:
     else:
         from jitblas.runtime.host import HostRuntime
 
-        runtime = HostRuntime(load_library(host_runtime_recipe()), config.threads())
+        runtime = HostRuntime(load_library(host_runtime_recipe())[0], config.threads())
     atexit.register(runtime.shutdown)
     return runtime
 

@@ -56,6 +56,8 @@ class HostRuntime:
         library.jitblas_set_threads(threads)
         self._blocks: dict[int, int] = {}  # address -> bytes of what allocate() gave out
         self._starts: list[int] = []
+        self.stream_idle = ctypes.cast(library.jitblas_stream_idle, c_void_p).value or 0
+        """Address of the C function that tells whether a stream has nothing to do."""
         self._streams: set[int] = set()
         # Reentrant: a garbage collection inside the lock may finalise memory, which takes it, too.
         self._lock = threading.RLock()

@@ -59,11 +59,26 @@ def read_meta(folder: Path, key: Key) -> dict[str, Any]:
         meta = json.loads((folder / META).read_bytes())
     except (OSError, ValueError) as error:
         raise BadEntry(f"{META} cannot be read ({error})") from None
-    if not isinstance(meta, dict) or meta.get("schema") != SCHEMA:
-        raise BadEntry(f"{META} has another schema than {SCHEMA}")
+    if not isinstance(meta, dict) or meta.get("schema") != SCHEMA or not _well_formed(meta):
+        raise BadEntry(f"{META} is not of schema {SCHEMA}")
     if meta.get("what") != key.what or meta.get("how") != key.how:
         raise BadEntry(f"{META} belongs to another key")
     return meta
+
+
+def _well_formed(meta: dict[str, Any]) -> bool:
+    """Whether the parts that decide about loading are of the kinds that :func:`write_meta` writes."""
+    files, headers = meta.get("files"), meta.get("headers")
+    return (
+        isinstance(files, dict)
+        and OBJECT in files
+        and all(isinstance(facts, dict) for facts in files.values())
+        and isinstance(headers, list)
+        and all(isinstance(header, list) and list(map(type, header)) == [str, int, int, str] for header in headers)
+        and type(meta.get("built")) in (int, float)
+        and isinstance(meta.get("cpu"), list)
+        and all(isinstance(feature, str) for feature in meta["cpu"])
+    )
 
 
 def verify(root: Path, key: Key) -> Entry | None:
@@ -72,10 +87,7 @@ def verify(root: Path, key: Key) -> Entry | None:
     if not os.path.isdir(folder):
         return None
     meta = read_meta(folder, key)
-    files = meta.get("files")
-    if not isinstance(files, dict) or OBJECT not in files:
-        raise BadEntry(f"{META} lists no {OBJECT}")
-    for name, facts in files.items():
+    for name, facts in meta["files"].items():
         try:
             data = (folder / os.path.basename(name)).read_bytes()
         except OSError as error:

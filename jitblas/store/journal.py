@@ -5,6 +5,7 @@ using them, and could wait for a lock.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -42,6 +43,8 @@ def take(root: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             key, facts = json.loads(line)
         except (ValueError, TypeError):
             continue
-        numbers = isinstance(facts, dict) and all(type(value) in (int, float) for value in facts.values())
+        numbers = isinstance(facts, dict) and all(
+            type(value) in (int, float) and math.isfinite(value) for value in facts.values()
+        )
         if isinstance(key, str) and numbers and ("built" in facts) == ("bytes" in facts):
             yield key, facts

@@ -64,6 +64,7 @@ struct ExpectedArray {
 struct Plan {
     const PythonFunctions* python;
     int (*launch)(uint32_t blocks, void* stream, void* const* operands, const void* tiling);
+    int (*stream_idle)(void* stream);
     Object* array_type;
     Object* float_type;
     Object* fallback;  // called with the arguments when they are not as expected, or with the status of a failed launch
@@ -72,9 +73,9 @@ struct Plan {
     uint32_t blocks;
     uint32_t scalar_offset;  // of the float in the tiling
     uint32_t arrays;
-    uint32_t result;       // which array is returned
-    uint32_t release_gil;  // worth it: the launch is not small
-    uint32_t operands;     // of the launch; those beyond the arrays are null
+    uint32_t result;    // which array is returned
+    uint32_t small;     // not worth letting other Python threads run, unless the stream is busy with earlier work
+    uint32_t operands;  // of the launch; those beyond the arrays are null
     ExpectedArray array[kMaxArrays];
     alignas(16) uint8_t tiling[kMaxTilingBytes];
 };
@@ -164,9 +165,10 @@ Object* Call(Object* self, Object* const* arguments, ptrdiff_t count) {
     memcpy(tiling, plan->tiling, sizeof(tiling));
     const float scalar = static_cast<float>(plan->python->as_double(arguments[0]));
     memcpy(tiling + plan->scalar_offset, &scalar, sizeof(scalar));
-    void* thread = plan->release_gil ? plan->python->release_gil() : nullptr;
+    const bool release = !plan->small || !plan->stream_idle(plan->stream);
+    void* thread = release ? plan->python->release_gil() : nullptr;
     const int status = plan->launch(plan->blocks, plan->stream, operands, tiling);
-    if (plan->release_gil) {
+    if (release) {
         plan->python->take_gil(thread);
     }
     if (status != 0) {

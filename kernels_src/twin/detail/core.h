@@ -161,6 +161,12 @@ JITBLAS_INLINE int64_t GetBlockIdx() {
     return ::twin::block->index;
 }
 
+// Bits of the control register. Bit 60 at zero makes casts follow their own saturation mode, as they always do here.
+template <int8_t first, int8_t last>
+JITBLAS_INLINE void SetCtrlSpr(int64_t) {
+    static_assert(first == 60 && last == 60, "the twin knows bit 60 of the control register only");
+}
+
 JITBLAS_INLINE int64_t GetBlockNum() {
     return ::twin::block->count;
 }

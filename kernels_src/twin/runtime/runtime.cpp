@@ -547,6 +547,14 @@ EXPORT void jitblas_stream_position(void* opaque, uint64_t* position) {
     position[1] = stream->completed;
 }
 
+// Whether a WAIT launch would run at once. An answer that is out of date costs time, nothing else.
+EXPORT int jitblas_stream_idle(void* stream_and_mode) {
+    const uintptr_t address = reinterpret_cast<uintptr_t>(stream_and_mode) & ~uintptr_t{JITBLAS_LAUNCH_MODE_MASK};
+    const Stream* stream = reinterpret_cast<const Stream*>(address);
+    return __atomic_load_n(&stream->completed, __ATOMIC_RELAXED) ==
+           __atomic_load_n(&stream->submitted, __ATOMIC_RELAXED);
+}
+
 EXPORT int jitblas_copy_async(void* stream, void* destination, const void* source, size_t bytes) {
     Command command;
     memset(static_cast<void*>(&command), 0, kCommandHead);
