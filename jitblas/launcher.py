@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from ctypes import c_int32, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
 from typing import Any, NamedTuple
@@ -34,10 +35,10 @@ class _Array(ctypes.Structure):
 
 class _Plan(ctypes.Structure):
     _fields_ = [
-        ("python", c_void_p), ("launch", c_void_p), ("stream_idle", c_void_p), ("array_type", c_void_p), ("float_type", c_void_p),
-        ("fallback", c_void_p), ("stream", c_void_p), ("head_bytes", c_uint64), ("blocks", c_uint32),
-        ("scalar_offset", c_uint32), ("arrays", c_uint32), ("result", c_uint32), ("small", c_uint32),
-        ("operands", c_uint32), ("array", _Array * MAX_ARRAYS),
+        ("python", c_void_p), ("launch", c_void_p), ("stream_idle", c_void_p), ("array_type", c_void_p),
+        ("float_type", c_void_p), ("fallback", c_void_p), ("stream", c_void_p), ("head_bytes", c_uint64),
+        ("blocks", c_uint32), ("scalar_offset", c_uint32), ("arrays", c_uint32), ("result", c_uint32),
+        ("small", c_uint32), ("array", _Array * MAX_ARRAYS),
         ("tiling", c_uint8 * MAX_TILING_BYTES),
     ]  # fmt: skip
 
@@ -65,8 +66,8 @@ def make(
 ) -> Callable[..., Any] | None:
     """A function `call(scalar, *arrays)` that launches without Python code, or None where none can be built.
 
-    `launch_packed` and `stream_idle` are addresses of C functions. `fallback` is called instead when an argument is not what `arrays` says, and with the bare status of a launch that
-    failed.
+    `launch_packed` and `stream_idle` are addresses of C functions. `fallback` is called instead when an argument is not
+    what `arrays` says, and with the bare status of a launch that failed.
     """
     library = _library()
     if library is None or len(arrays) > MAX_ARRAYS or ctypes.sizeof(tiling) > MAX_TILING_BYTES:
@@ -85,7 +86,6 @@ def make(
         arrays=len(arrays),
         result=result,
         small=small,
-        operands=len(arrays),
     )
     for place, spec in zip(plan.array, arrays, strict=False):
         place.dtype, place.dimensions, place.written = id(spec.dtype), len(spec.shape), spec.written
@@ -107,26 +107,16 @@ def _python_functions() -> ctypes.Array[c_void_p]:
 
 @functools.cache
 def _library() -> Any:
-    """The loaded launcher; None where it cannot be had, with the reason in :func:`missing`."""
+    """The loaded launcher, None where it cannot be had (JITBLAS_VERBOSE=1 says why)."""
+    folder = config.kernels_folder() / "launcher"
     try:
-        folder = config.kernels_folder() / "launcher"
-        recipe = library_recipe("the launcher", folder / "launcher.cpp", (folder,))
-        library: Any = load_library(recipe, ctypes.PyDLL)[0]
+        library: Any = load_library(library_recipe("the launcher", folder / "launcher.cpp", (folder,)), ctypes.PyDLL)[0]
     except Error as error:
-        _reasons.append(str(error))
+        if config.verbose():
+            print(f"jitblas: plans call through ctypes: {error}", file=sys.stderr)
         return None
     library.jitblas_launcher_plan_bytes.restype = c_uint64
-    if library.jitblas_launcher_plan_bytes() != ctypes.sizeof(_Plan):
-        _reasons.append("the launcher's structures differ from launcher.py's")
-        return None
+    assert library.jitblas_launcher_plan_bytes() == ctypes.sizeof(_Plan), "launcher.py and launcher.cpp differ"
     library.jitblas_launcher_make.argtypes = [c_void_p]
     library.jitblas_launcher_make.restype = ctypes.py_object
     return library
-
-
-_reasons: list[str] = []
-
-
-def missing() -> str | None:
-    """Why plans of this process go through ctypes, None if they do not."""
-    return None if _library() is not None else _reasons[-1]

@@ -73,11 +73,10 @@ struct Plan {
     uint32_t blocks;
     uint32_t scalar_offset;  // of the float in the tiling
     uint32_t arrays;
-    uint32_t result;    // which array is returned
-    uint32_t small;     // not worth letting other Python threads run, unless the stream is busy with earlier work
-    uint32_t operands;  // of the launch; those beyond the arrays are null
+    uint32_t result;  // which array is returned
+    uint32_t small;   // not worth letting other Python threads run, unless the stream is busy with earlier work
     ExpectedArray array[kMaxArrays];
-    alignas(16) uint8_t tiling[kMaxTilingBytes];
+    uint8_t tiling[kMaxTilingBytes];
 };
 
 struct MethodDefinition {
