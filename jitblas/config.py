@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from jitblas.errors import CacheError, Error
@@ -15,29 +14,21 @@ TWIN_BUILDS = {"fast": 1}
 """Twin build -> value of JITBLAS_TWIN in kernels. Check (2) and trace (3) builds are foreseen, not built."""
 
 
-@dataclass(frozen=True)
-class Setting:
-    """One environment variable: what it does and what it accepts."""
-
-    name: str
-    default: str
-    meaning: str
-
-
-SETTINGS = (
-    Setting("JITBLAS_TARGET", "", "target of handles made without target=: ascend950pr or host"),
-    Setting("JITBLAS_CACHE_DIR", "", "folder of the artifact store"),
-    Setting("JITBLAS_CACHE_PATH", "", "further read-only stores, separated by ':'"),
-    Setting("JITBLAS_MODE", "on", "on; load: never compile; off: neither read nor write the store"),
-    Setting("JITBLAS_CXX", "", "C++ compiler of the host target, the only one tried"),
-    Setting("JITBLAS_BISHENG", "", "compiler of the ascend950pr target, the only one tried"),
-    Setting("JITBLAS_MARCH", "native", "instruction set of host kernels, as -march= takes it"),
-    Setting("JITBLAS_EXTRA_FLAGS", "", "compiler flags added to every kernel; nothing that relaxes rounding"),
-    Setting("JITBLAS_THREADS", "", "threads that share a launch's blocks on the host; default: what affinity allows"),
-    Setting("JITBLAS_LOCK_TIMEOUT", "600", "seconds to wait for another process that compiles the same kernel"),
-    Setting("JITBLAS_TWIN", "fast", "build of the host implementation: fast"),
-    Setting("JITBLAS_VERBOSE", "", "1: a line on stderr for every kernel compiled"),
+SETTINGS: tuple[tuple[str, str, str], ...] = (
+    ("JITBLAS_TARGET", "", "target of handles made without target=: ascend950pr or host"),
+    ("JITBLAS_CACHE_DIR", "", "folder of the artifact store"),
+    ("JITBLAS_CACHE_PATH", "", "further read-only stores, separated by ':'"),
+    ("JITBLAS_MODE", "on", "on; load: never compile; off: neither read nor write the store"),
+    ("JITBLAS_CXX", "", "C++ compiler of the host target, the only one tried"),
+    ("JITBLAS_BISHENG", "", "compiler of the ascend950pr target, the only one tried"),
+    ("JITBLAS_MARCH", "native", "instruction set of host kernels, as -march= takes it"),
+    ("JITBLAS_EXTRA_FLAGS", "", "compiler flags added to every kernel; nothing that relaxes rounding"),
+    ("JITBLAS_THREADS", "", "threads that share a launch's blocks on the host; default: what affinity allows"),
+    ("JITBLAS_LOCK_TIMEOUT", "600", "seconds to wait for another process that compiles the same kernel"),
+    ("JITBLAS_TWIN", "fast", "build of the host implementation: fast"),
+    ("JITBLAS_VERBOSE", "", "1: a line on stderr for every kernel compiled"),
 )
+"""Environment variables: name, default, what they do and accept."""
 
 
 def mode() -> str:

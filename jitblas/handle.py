@@ -9,12 +9,14 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jitblas.errors import Status, StatusError
 from jitblas.hardware import HOST
 from jitblas.jit.kernels import default_target, on_reload, resolve_target, runtime_for
-from jitblas.runtime import Runtime
+
+if TYPE_CHECKING:
+    from jitblas.runtime.protocol import Runtime
 
 WORKSPACE_BYTES = 32 << 20
 """Size of a handle's own workspace when it is first needed."""

@@ -18,7 +18,7 @@ from jitblas.errors import ProblemSyntaxError
 Value = int | float | str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Parameter:
     """One name of an operator's problem line.
 

@@ -200,12 +200,12 @@ def _holds_kernels(target: str) -> bool:
 def _settings() -> Found:
     """Environment variable -> its value and whether it is set; unset ones have their default."""
     return {
-        setting.name: {
-            "value": os.environ.get(setting.name) or setting.default,
-            "set": bool(os.environ.get(setting.name)),
-            "meaning": setting.meaning,
+        name: {
+            "value": os.environ.get(name) or default,
+            "set": bool(os.environ.get(name)),
+            "meaning": meaning,
         }
-        for setting in config.SETTINGS
+        for name, default, meaning in config.SETTINGS
     }
 
 

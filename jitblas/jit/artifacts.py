@@ -24,7 +24,7 @@ MOST_EDITS = 3
 """Compiles that are thrown away because the sources were edited meanwhile, before giving up."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Recipe:
     """Everything that turns one source text into one shared object.
 

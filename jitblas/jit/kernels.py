@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jitblas import config
 from jitblas.errors import CacheError, CompileError
@@ -18,10 +18,12 @@ from jitblas.jit import artifacts, keys
 from jitblas.jit.artifacts import Recipe, library_recipe
 from jitblas.jit.specialization import Specialization
 from jitblas.operators.base import tiling_struct
-from jitblas.runtime import Runtime
+
+if TYPE_CHECKING:
+    from jitblas.runtime.protocol import Runtime
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Kernel:
     """A loaded kernel.
 

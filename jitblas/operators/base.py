@@ -20,8 +20,8 @@ FIELD_TYPES: Mapping[str, type[Any]] = {
 """C types that a tiling may hold, and what ctypes calls them."""
 
 
-@dataclass(frozen=True)
-class TilingField:
+@dataclass(frozen=True, eq=False)
+class TilingField:  # eq=False here and elsewhere: objects that are never compared need not pay for it at import
     """One number handed to a kernel at run time.
 
     `size`: it follows from the problem's sizes alone, so that exact specialisations bake it into the kernel.
@@ -32,7 +32,7 @@ class TilingField:
     size: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Variant:
     """One kernel source of an operator: a path of the problem, with its own entry and tiling."""
 
@@ -47,7 +47,7 @@ class Variant:
     """Which cores it runs on: "vector", "cube" or "mixed"."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Choice:
     """What a problem resolves to: a variant and the constants that its class fixes."""
 

@@ -36,7 +36,7 @@ class BadEntry(Exception):
     """An entry that must not be loaded; the text says why."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Entry:
     """A verified entry."""
 

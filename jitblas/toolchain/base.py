@@ -43,7 +43,7 @@ class Unusable(Exception):
     """A candidate compiler does not count; the text says why."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Finished:
     """A process that ended: exit status (None if it was stopped for taking too long) and its output."""
 
