@@ -118,9 +118,8 @@ def slow_compiler(tmp_path: Path) -> CountingCompiler:
     """One that waits before each compile while the file `hold` is beside it, and writes its pid into `waiting`."""
     folder = tmp_path / "slow"
     quoted = shlex.quote(str(folder))
-    return CountingCompiler(
-        folder, f"echo $$ >{quoted}/waiting; n=0; while [ -e {quoted}/hold ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n+1)); done"
-    )
+    wait = f"while [ -e {quoted}/hold ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n+1)); done"
+    return CountingCompiler(folder, f"echo $$ >{quoted}/waiting; n=0; {wait}")
 
 
 def copy_project(to: Path) -> Path:

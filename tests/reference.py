@@ -51,7 +51,9 @@ def bits(array: Array) -> Array:
 def canonical(array: Array) -> Array:
     """The elements' bits, with one pattern for every NaN: which of two NaNs survives is nobody's promise."""
     with np.errstate(invalid="ignore"):
-        return np.where(np.isnan(array.astype(np.float32)), np.array(-1).astype(f"u{array.dtype.itemsize}"), bits(array))
+        nan = np.isnan(array.astype(np.float32))
+    found = bits(array)
+    return np.where(nan, np.array(-1).astype(found.dtype), found)
 
 
 def assert_same_bits(got: Array, expected: Array, note: str = "") -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import itertools
 import math
 import mmap
 import sys
+import threading
+import time
 import types
+import weakref
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -21,6 +25,7 @@ from hypothesis import strategies as st
 import jitblas
 from jitblas import Status
 from jitblas.jit.kernels import runtime_for
+from tests.kernels.build import Gate
 from tests.reference import (
     DTYPES,
     assert_same_bits,
@@ -618,8 +623,14 @@ def test_tensors_elsewhere_watched_or_of_other_shape_are_refused() -> None:
 @words
 @pytest.mark.parametrize(
     ("n", "incx", "incy", "exact"),
-    [(1, 1, 1, False), (300, -1, 3, False), (20_000, 1, 1, False), (20_000, 2, 1, False)]
-    + [(20_007, 1, 1, True), (300, -1, 3, True)],
+    [
+        (1, 1, 1, False),
+        (300, -1, 3, False),
+        (20_000, 1, 1, False),
+        (20_000, 2, 1, False),
+        (20_007, 1, 1, True),
+        (300, -1, 3, True),
+    ],
 )
 def test_a_plan_gives_the_bits_of_the_function(word: str, n: int, incx: int, incy: int, exact: bool) -> None:
     planned = jitblas.plan(f"axpy_ex:n={n},dtype={word},incx={incx},incy={incy},alpha=0.5", exact=exact)
@@ -681,3 +692,52 @@ except jitblas.StatusError as error:
 """
     )
     assert answer.stdout == "NOT_INITIALIZED 2.0\n"
+
+
+def test_a_plan_follows_its_handle_to_another_stream() -> None:
+    x, y = np.ones(100, "f4"), np.ones(100, "f4")
+    with jitblas.Handle("host") as handle:
+        planned = jitblas.plan("axpy_ex:n=100", handle=handle)
+        other = jitblas.Stream("host")
+        handle.set_stream(other)
+        planned(1.0, x, y)
+        assert handle.runtime.stream_position(other.address) == (1, 1)
+        handle.set_stream(None)
+        planned(1.0, x, y)
+        assert y[0] == 3
+
+
+@pytest.mark.parametrize("n", [100, 100_000])
+def test_a_call_that_waits_for_earlier_work_lets_other_threads_run(n: int) -> None:
+    x, y = np.ones(n, "f4"), np.ones(n, "f4")
+    with jitblas.Handle("host") as handle:
+        planned = jitblas.plan(f"axpy_ex:n={n}", handle=handle)
+        for call in (planned, lambda *arguments: jitblas.axpy_ex(*arguments, handle=handle)):
+            gate = Gate(handle.stream)
+            threading.Timer(0.05, gate.open).start()
+            begun = time.monotonic()
+            call(1.0, x, y)
+            assert time.monotonic() - begun < 3
+    assert (y == 3).all()
+
+
+def test_a_plan_that_nobody_holds_is_freed() -> None:
+    planned = jitblas.plan("axpy_ex:n=100")
+    planned(1.0, np.ones(100, "f4"), np.ones(100, "f4"))
+    alive = weakref.ref(planned)
+    del planned
+    gc.collect()
+    assert alive() is None
+
+
+def test_a_plan_leaves_the_reference_counts_as_they_were() -> None:
+    planned = jitblas.plan("axpy_ex:n=100")
+    x, y, short = np.ones(100, "f4"), np.ones(100, "f4"), np.ones(99, "f4")
+    before = [sys.getrefcount(thing) for thing in (x, y, short, x.dtype, np.ndarray)]
+    for _ in range(300):
+        planned(1.0, x, y)
+        for wrong in ((1.0, short, y), (1.0, x), ("1", x, y)):
+            with pytest.raises((TypeError, jitblas.StatusError)):
+                planned(*wrong)
+    after = [sys.getrefcount(thing) for thing in (x, y, short, x.dtype, np.ndarray)]
+    assert all(abs(now - then) < 10 for now, then in zip(after, before, strict=True))

@@ -235,10 +235,10 @@ def test_every_kind_of_pointer_leads_to_the_same_memory(handle: jitblas.Handle, 
     assert y.tolist() == [12, 14, 16, 18]
 
 
-@pytest.mark.parametrize("alpha", [ctypes.c_float(2), ctypes.byref(ctypes.c_float(2)), ctypes.pointer(ctypes.c_float(2))])
-def test_alpha_may_be_a_ctypes_number(handle: jitblas.Handle, alpha: Any) -> None:
+@pytest.mark.parametrize("pointed", [lambda number: number, ctypes.byref, ctypes.pointer])
+def test_alpha_may_be_a_ctypes_number(handle: jitblas.Handle, pointed: Any) -> None:
     y = np.full(4, 10, "f4")
-    assert call(handle, alpha=alpha, y=y) == Status.SUCCESS
+    assert call(handle, alpha=pointed(ctypes.c_float(2)), y=y) == Status.SUCCESS
     handle.synchronize()
     assert y.tolist() == [12, 14, 16, 18]
 

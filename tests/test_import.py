@@ -22,7 +22,7 @@ def watch(event, arguments):
 sys.addaudithook(watch)
 before = set(sys.modules)
 """
-LATE = ("numpy", "diskcache", "filelock", "platformdirs", "ctypes", "subprocess", "sqlite3", "json", "hashlib", "tempfile")
+LATE = ("numpy", "diskcache", "filelock", "platformdirs", "ctypes", "subprocess", "sqlite3", "json", "hashlib")
 
 
 def test_importing_starts_nothing_writes_nothing_and_imports_nothing_heavy(python: Any, tmp_path: Path) -> None:
@@ -66,7 +66,8 @@ except ImportError as error:
 
 
 def test_a_warm_hit_imports_neither_diskcache_nor_filelock(python: Any, compute: str, full_store: Path) -> None:
-    code = compute + "import sys; print(sorted(set(sys.modules) & {'diskcache', 'filelock', 'sqlite3', 'platformdirs'}))"
+    late = {"diskcache", "filelock", "sqlite3", "platformdirs"}
+    code = compute + f"import sys; print(sorted(set(sys.modules) & {late!r}))"
     answer = python(code, JITBLAS_CACHE_DIR=full_store)
     assert (answer.stdout, answer.stderr) == ("right\n[]\n", "")
 

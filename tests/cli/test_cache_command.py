@@ -27,7 +27,8 @@ def plant(cache: Path, what: str, how: str, **meta: Any) -> Path:
     folder = cache / "v1" / what[:2] / what / how
     folder.mkdir(parents=True, mode=0o700)
     os.chmod(cache / "v1", 0o700)
-    meta = {"schema": SCHEMA, "what": what, "how": how, "title": f"planted {how}", "files": {}, **meta}
+    facts = {"files": {"kernel.so": {}}, "headers": [], "cpu": [], "built": 1.0}
+    meta = {"schema": SCHEMA, "what": what, "how": how, "title": f"planted {how}", **facts, **meta}
     (folder / "meta.json").write_text(json.dumps(meta))
     return folder
 

@@ -1,4 +1,4 @@
-"""Keys: the same wherever and whenever the same thing is compiled in the same way, another as soon as anything differs."""
+"""Keys: the same wherever and whenever the same is compiled in the same way, another as soon as anything differs."""
 
 from __future__ import annotations
 
@@ -180,7 +180,8 @@ def test_another_version_text_of_the_compiler_gives_another_key(monkeypatch: pyt
     """The same file, the same flags: only what it says about itself changes."""
     script = compiler.path.read_text()
     version = compiler.path.parent / "version"
-    compiler.path.write_text(script.replace("#!/bin/sh\n", f'#!/bin/sh\n[ "$*" = --version ] && exec cat "{version}"\n'))
+    answer = f'[ "$*" = --version ] && exec cat "{version}"'
+    compiler.path.write_text(script.replace("#!/bin/sh\n", f"#!/bin/sh\n{answer}\n"))
     monkeypatch.setattr(artifacts, "store", lambda: jitblas_store(compiler.path.parent / "memos"))
     monkeypatch.setenv("JITBLAS_CXX", compiler.setting["JITBLAS_CXX"])
     found = []

@@ -49,19 +49,17 @@ LAUNCHES = {
     "k<A<B<C>>><<<b, 0, s>>>(x);": '::twin::Launch(k<A<B<C>>>, "k<A<B<C>>>", b, 0, s)(x);',
     "k<(N > 3)><<<b, 0, s>>>(x);": '::twin::Launch(k<(N > 3)>, "k<(N > 3)>", b, 0, s)(x);',
     "k<T  ,\t3><<<b, 0, s>>>(x);": '::twin::Launch(k<T  ,\t3>, "k<T , 3>", b, 0, s)(x);',
-    "k<'\"'><<<b, 0, s>>>(x);": '::twin::Launch(k<\'"\'>, "k<\'\\"\'>", b, 0, s)(x);',
+    "k<'\"'><<<b, 0, s>>>(x);": "::twin::Launch(k<'\"'>, \"k<'\\\"'>\", b, 0, s)(x);",
     "k<<<f(a, (b)), g[h(1)], s>>>(x);": '::twin::Launch(k, "k", f(a, (b)), g[h(1)], s)(x);',
     "k<<<(a >> b), c << d, s>>>(x);": '::twin::Launch(k, "k", (a >> b), c << d, s)(x);',
     "k<<<n >> 2, 0, s>>>(x);": '::twin::Launch(k, "k", n >> 2, 0, s)(x);',
     "k<<<(a >>> b), 0, s>>>(x);": '::twin::Launch(k, "k", (a >>> b), 0, s)(x);',
-    'k<<<f(">>>"), \')\', s>>>(x);': '::twin::Launch(k, "k", f(">>>"), \')\', s)(x);',
+    "k<<<f(\">>>\"), ')', s>>>(x);": '::twin::Launch(k, "k", f(">>>"), \')\', s)(x);',
     "k<<<b /* >>> */, 0, s>>>(x);": '::twin::Launch(k, "k", b /* >>> */, 0, s)(x);',
     "a<<<1, 0, s>>>(x); b<<<2, 0, s>>>(y);": (
         '::twin::Launch(a, "a", 1, 0, s)(x); ::twin::Launch(b, "b", 2, 0, s)(y);'
     ),
-    "#define L(k, ...) k<<<1, 0, s>>>(__VA_ARGS__)": (
-        '#define L(k, ...) ::twin::Launch(k, "k", 1, 0, s)(__VA_ARGS__)'
-    ),
+    "#define L(k, ...) k<<<1, 0, s>>>(__VA_ARGS__)": ('#define L(k, ...) ::twin::Launch(k, "k", 1, 0, s)(__VA_ARGS__)'),
 }
 
 
@@ -81,7 +79,7 @@ def without_blanks(text: str) -> str:
         "k<T,\n  3>\n<<<1,\n 0,\n s\n>>>(\n x);\nmore();",
         "ns::\nk<<<1, 0, s>>>(x);",
         "k<<<1, 0, s // the stream\n>>>(x);",
-        "/* one\n two */ k<<<1, 0, s>>>(R\"(\n)\");\nmore();",
+        '/* one\n two */ k<<<1, 0, s>>>(R"(\n)");\nmore();',
     ],
 )
 def test_no_line_moves(source: str) -> None:

@@ -119,9 +119,7 @@ def test_load_accepts_a_store_that_root_owns_and_nobody_else_writes(
     assert listing(full_store) == before
 
 
-def test_an_entry_for_instructions_this_cpu_lacks_is_not_loaded_and_said_so(
-    python: Any, full_store: Path
-) -> None:
+def test_an_entry_for_instructions_this_cpu_lacks_is_not_loaded_and_said_so(python: Any, full_store: Path) -> None:
     path = entries(full_store)["axpy_ex"]
     meta = json.loads(path.read_text())
     meta["cpu"] += ["avx4096"]
@@ -131,7 +129,9 @@ def test_an_entry_for_instructions_this_cpu_lacks_is_not_loaded_and_said_so(
     assert "avx4096" in answer.stderr and len(answer.stderr.splitlines()) == 1
 
 
-def test_load_prefers_the_best_instruction_set_and_ignores_extra_flags(python: Any, compute: str, full_store: Path) -> None:
+def test_load_prefers_the_best_instruction_set_and_ignores_extra_flags(
+    python: Any, compute: str, full_store: Path
+) -> None:
     chosen = "\nprint(jitblas.jit.kernels.load(jitblas.specialize('axpy_ex:n=1000')).key)\n"
     best = python(compute + chosen, JITBLAS_CACHE_DIR=full_store).stdout
     for settings in ({"JITBLAS_MARCH": "x86-64"}, {"JITBLAS_EXTRA_FLAGS": "-O3"}):
@@ -156,18 +156,21 @@ def test_a_damaged_entry_is_no_entry_in_load_mode(python: Any, full_store: Path)
 WITHOUT_ZIG = "import sys; sys.modules['ziglang'] = None\n"
 
 
-def test_without_a_compiler_what_is_in_the_store_still_runs(python: Any, compute: str, full_store: Path, trap: Path) -> None:
-    answer = python(WITHOUT_ZIG + compute, JITBLAS_CACHE_DIR=full_store, PATH="/nowhere", JITBLAS_CXX=None, CXX=None)
+def test_without_a_compiler_what_is_in_the_store_still_runs(
+    python: Any, compute: str, full_store: Path, trap: Path
+) -> None:
+    settings = {"JITBLAS_CACHE_DIR": full_store, "JITBLAS_CXX": None, "CXX": None}
+    answer = python(WITHOUT_ZIG + compute, PATH="/nowhere", **settings)
     assert (answer.stdout, answer.stderr) == ("right\n", "")
-    answer = python(WITHOUT_ZIG + compute, JITBLAS_CACHE_DIR=full_store, PATH=trap, JITBLAS_CXX=None, CXX=None)
-    assert answer.stdout == "right\n"
+    assert python(WITHOUT_ZIG + compute, PATH=trap, **settings).stdout == "right\n"
 
 
 def test_without_a_compiler_an_empty_store_says_what_was_tried(python: Any, tmp_path: Path, trap: Path) -> None:
-    answer = python(WITHOUT_ZIG + FAILING, JITBLAS_CACHE_DIR=tmp_path / "s", PATH="/nowhere", JITBLAS_CXX=None, CXX=None)
+    settings = {"JITBLAS_CACHE_DIR": tmp_path / "store", "JITBLAS_CXX": None, "CXX": None}
+    answer = python(WITHOUT_ZIG + FAILING, PATH="/nowhere", **settings)
     assert answer.stdout.startswith("CompilerNotFound")
     assert "gnu: not found" in answer.stdout and "apt install g++" in answer.stdout
-    answer = python(WITHOUT_ZIG + FAILING, JITBLAS_CACHE_DIR=tmp_path / "s", PATH=trap, JITBLAS_CXX=None, CXX=None)
+    answer = python(WITHOUT_ZIG + FAILING, PATH=trap, **settings)
     assert f"{trap}/clang++" in answer.stdout
 
 

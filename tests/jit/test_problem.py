@@ -99,7 +99,10 @@ def test_what_cannot_be_read_is_refused_with_what_could(line: str, said: str) ->
         ("axpy_ex:n={1e3..1e5:*10}", ["axpy_ex:n=1000", "axpy_ex:n=10000", "axpy_ex:n=100000"]),
         ("axpy_ex:n={1..7:+2}", ["axpy_ex:n=1", "axpy_ex:n=3", "axpy_ex:n=5", "axpy_ex:n=7"]),
         ("axpy_ex:n={1..8:+5}", ["axpy_ex:n=1", "axpy_ex:n=6"]),
-        ("axpy_ex:n={4..64:*4},dtype={fp32,bf16}", [f"axpy_ex:n={n},dtype={t}" for n in (4, 16, 64) for t in ("fp32", "bf16")]),
+        (
+            "axpy_ex:n={4..64:*4},dtype={fp32,bf16}",
+            [f"axpy_ex:n={n},dtype={dtype}" for n in (4, 16, 64) for dtype in ("fp32", "bf16")],
+        ),
         ("axpy_ex:n=3,incx={-2..2:+2}", ["axpy_ex:n=3,incx=-2", "axpy_ex:n=3,incx=0", "axpy_ex:n=3,incx=2"]),
     ],
 )

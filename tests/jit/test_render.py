@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import jitblas
+from jitblas.hardware import PROFILES
 from jitblas.jit import artifacts
 from jitblas.jit.artifacts import Recipe
 from jitblas.jit.kernels import open_library
@@ -26,7 +27,7 @@ def test_a_class_takes_its_sizes_at_run_time() -> None:
     assert struct == ["struct Tiling {", *(f"    {field};" for field in fields), "};"]
     assert "using Element = bfloat16_t;" in lines
     assert "constexpr bool kAlphaOnDevice = false;" in lines
-    assert "constexpr uint32_t kMaxThreads = 1024;" in lines
+    assert f"constexpr uint32_t kMaxThreads = {PROFILES['ascend950pr'].simt_max_threads};" in lines
     body = (KERNELS / "axpy_ex" / "strided.asc").read_text()
     assert f'#line 1 "axpy_ex/strided.asc"\n{body}' in source
     assert '#include "kernel_operator.h"' in lines

@@ -81,10 +81,14 @@ def _argument(value: Any) -> Any:
 
 
 class Gate:
-    """Holds a stream up until it is opened (or 20 seconds have passed, so that no test hangs)."""
+    """Holds a stream up until it is opened (or ten seconds have passed, so that no test hangs)."""
+
+    _flags: list[np.ndarray[Any, Any]] = []
+    """Of all gates ever: a kernel may look at its flag after the gate is gone."""
 
     def __init__(self, held: jitblas.Stream) -> None:
         self._flag = np.zeros(1, np.int32)
+        self._flags.append(self._flag)
         status = launch("gate", "gate", self._flag, address=held.address)
         assert status == 0
 

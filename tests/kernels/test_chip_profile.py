@@ -1,4 +1,4 @@
-"""Kernels tiled for the chip, run by the twin: 56 cores, 248 KiB of UB, up to 1024 SIMT threads, the same bits."""
+"""Kernels tiled for the chip, run by the twin: its cores, its UB, hundreds of SIMT threads, and the same bits."""
 
 from __future__ import annotations
 

@@ -46,8 +46,8 @@ def expected_in(
 @st.composite
 def runs(draw: st.DrawFn) -> tuple[int, int, int, int, int, tuple[bool, int, int, float]]:
     item = draw(st.sampled_from([1, 2, 4]))
-    most = 32 // item
-    padding = (draw(st.booleans()), draw(st.integers(0, most)), draw(st.integers(0, most)), draw(st.sampled_from([0.0, -7.0])))
+    sides = st.integers(0, 32 // item)
+    padding = (draw(st.booleans()), draw(sides), draw(sides), draw(st.sampled_from([0.0, -7.0])))
     return (
         item,
         draw(st.integers(1, 6)),

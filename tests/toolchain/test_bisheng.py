@@ -57,7 +57,7 @@ def test_without_a_toolkit_there_is_no_candidate() -> None:
     assert shutil.which("bisheng") is None, "these tests expect a machine without CANN"
     assert list(Bisheng().candidates()) == []
     with pytest.raises(CompilerNotFound, match=r"(?s)not found.*set_env\.sh.*JITBLAS_BISHENG"):
-        find("ascend950pr", None, "")
+        find("ascend950pr", None, None, "")
 
 
 @pytest.mark.parametrize("folder", ["bin", "tools/bisheng_compiler/bin", f"{OWN}/ccec_compiler/bin"])
@@ -84,7 +84,7 @@ def test_jitblas_bisheng_is_the_only_one_tried_and_may_have_arguments(
     wrapper = program(tmp_path / "a wrapper", 'exec "$@"')
     monkeypatch.setenv("JITBLAS_BISHENG", f"'{wrapper}' {installed.bisheng}")
     assert list(Bisheng().candidates()) == [(str(wrapper), str(installed.bisheng))]
-    toolchain = find("ascend950pr", None, "")
+    toolchain = find("ascend950pr", None, None, "")
     assert toolchain.driver == (str(wrapper), str(installed.bisheng))
     assert set(toolchain.driver) < set(toolchain.depends)
 
@@ -100,7 +100,7 @@ def test_what_cannot_be_executed_is_no_candidate(tmp_path: Path, monkeypatch: py
 
 
 def test_the_command_line_is_the_documented_one(installed: Cann) -> None:
-    toolchain = find("ascend950pr", None, "")
+    toolchain = find("ascend950pr", None, None, "")
     argv = toolchain.command("k.cpp", "k.so", include=["/k"], define={"JITBLAS_KEY": '"a/b"'})
     assert argv == [str(installed.bisheng), *FLAGS, '-DJITBLAS_KEY="a/b"', "-I/k", "k.cpp", "-o", "k.so"]
     assert toolchain.version == "BiSheng stand-in clang version 15.0.5"

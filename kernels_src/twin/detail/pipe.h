@@ -62,6 +62,9 @@ public:
 
     template <typename T>
     JITBLAS_INLINE void FreeTensor(LocalTensor<T>&) {
+        if (used_ == 0) {
+            ::twin::QueueMisuse(name_, "FreeTensor: no buffer is in use; it was freed before");
+        }
         --used_;
     }
 
