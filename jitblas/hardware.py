@@ -36,6 +36,7 @@ class Profile:
     vector_cores : most blocks a vector kernel is launched with
     ub_bytes : unified buffer that a SIMD kernel may fill, in bytes
     tile_bytes : preferred size of one streaming buffer, in bytes (0: as large as fits)
+    tile_unit : tiles are whole multiples of this many elements, what is left over is a tile of its own (1: any tile)
     min_elements_per_core : a block below this many elements is not worth its start
     simt_max_threads : most SIMT threads of one block
     simt_warp : SIMT threads are started in units of this many
@@ -45,6 +46,7 @@ class Profile:
     vector_cores: int
     ub_bytes: int
     tile_bytes: int
+    tile_unit: int
     min_elements_per_core: int
     simt_max_threads: int
     simt_warp: int
@@ -58,18 +60,21 @@ PROFILES = {
         vector_cores=56,
         ub_bytes=248 * 1024,
         tile_bytes=0,
+        tile_unit=1,
         min_elements_per_core=1024,
         simt_max_threads=512,
         simt_warp=32,
     ),
-    # A block must outweigh the handing out of it (tens of nanoseconds, microseconds if a thread has to wake), and one
-    # SIMT thread per block walks memory in order, which is what caches and prefetchers want.
+    # A block must outweigh the handing out of it (microseconds if a thread has to wake). Tiles are as large as UB holds
+    # because nearly all of them are bound, not copied; what is left over after whole registers is copied, so it is kept
+    # apart and small. One SIMT thread per block walks memory in order, which is what caches and prefetchers want.
     HOST: Profile(
         HOST,
         vector_cores=64,
         ub_bytes=248 * 1024,
-        tile_bytes=16 * 1024,
-        min_elements_per_core=16 * 1024,
+        tile_bytes=0,
+        tile_unit=128,
+        min_elements_per_core=64 * 1024,
         simt_max_threads=1,
         simt_warp=1,
     ),

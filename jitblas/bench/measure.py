@@ -115,10 +115,20 @@ def alternate(ours: Call, peer: Call | None, protocol: Protocol) -> Timing:
         for _ in range(protocol.repeats):
             for call, count, spent in zip(contestants, loops, seconds, strict=True):
                 if spins > 0 and len(contestants) > 1:
-                    protocol.sleep(spins)
+                    _outlast(spins, call, protocol)
                 spent.append(_turn(call, count, protocol) / count)
                 spins = call.spins
     return Timing(tuple(seconds[0]), tuple(seconds[-1]) if peer is not None else (), tuple(loops))
+
+
+def _outlast(seconds: float, call: Call, protocol: Protocol) -> None:
+    """Wait for another contestant's idle threads to stop spinning, without letting our own data and cores go cold."""
+    if protocol.evict is not None:
+        protocol.sleep(seconds)
+        return
+    end = protocol.clock() + seconds
+    while protocol.clock() < end:
+        call.once()
 
 
 def _turn(call: Call, loops: int, protocol: Protocol) -> float:

@@ -53,11 +53,20 @@ LANES = VECTOR_REGISTER_BYTES // 4
 
 def choose(problem: Problem, profile: Profile) -> Choice:
     element, size = DTYPES[problem["dtype"]]
-    contiguous = problem["incx"] == 1 and problem["incy"] == 1
+    contiguous = oriented(problem["incx"], problem["incy"]) == (1, 1)
     shared: tuple[tuple[str, Any], ...] = (("Element", element), ("kAlphaOnDevice", problem["scalar"] == "device"))
     if contiguous:
-        return Choice(CONTIGUOUS, (*shared, ("kTileElements", tile_elements(size, profile))))
+        return Choice(CONTIGUOUS, (*shared, ("kTileElements", tile_elements(size, profile)), ("kTileUnit", profile.tile_unit)))
     return Choice(STRIDED, (*shared, ("kMaxThreads", profile.simt_max_threads)))
+
+
+def oriented(incx: int, incy: int) -> tuple[int, int]:
+    """The same pairs of elements with y walked upwards: the sum of a pair depends on no other, so order is free.
+
+    Stores go upwards through memory, which prefetchers like better, and two vectors that are both reversed are
+    contiguous. The lowest addresses of x and y, where BLAS pointers point, stay the same.
+    """
+    return (-incx, -incy) if incy < 0 else (incx, incy)
 
 
 def tile_elements(size: int, profile: Profile) -> int:
@@ -73,6 +82,7 @@ def tiling(problem: Problem, profile: Profile) -> tuple[int, dict[str, int | flo
 
 def tiling_of(n: int, incx: int, incy: int, alpha: float, profile: Profile) -> tuple[int, dict[str, int | float]]:
     """Blocks own equal runs; all but the last are whole registers (SIMD) or whole warps (SIMT)."""
+    incx, incy = oriented(incx, incy)
     blocks = max(1, min(ceil_div(n, profile.min_elements_per_core), profile.vector_cores))
     if incx == 1 and incy == 1:
         per_block = round_up(max(1, ceil_div(n, blocks)), 2 * LANES)

@@ -10,6 +10,9 @@
 #define JITBLAS_STREAMING_INPUT(queue) static_cast<void>(queue)
 #define JITBLAS_IN_PLACE(queue) static_cast<void>(queue)
 
+// Asks for data that will be read soon. The chip's threads hide each other's latency; a CPU thread has only itself.
+#define JITBLAS_PREFETCH(address) static_cast<void>(address)
+
 // What a launch function returns: zero, or the twin's status of the launch just made. On the chip launch errors surface
 // at the stream's next synchronisation.
 #define JITBLAS_LAUNCH_STATUS() 0

@@ -99,6 +99,14 @@ def test_spinning_threads_are_waited_for() -> None:
     assert clock.log == ["sleep 0.25", "ours", "peer", "sleep 0.25", "ours", "peer"]
 
 
+def test_hot_data_stays_hot_while_spinning_threads_are_waited_for() -> None:
+    clock = Clock()
+    ours, peer = clock.call("ours", 0.03), clock.call("peer", 0.03, spins=0.1)
+    alternate(ours, peer, clock.protocol(1))
+    assert "sleep 0.1" not in clock.log
+    assert clock.log[-4 - 4 :] == ["ours"] * 4 + ["ours", "ours", "peer", "peer"]
+
+
 def test_waiting_for_asynchronous_calls_counts() -> None:
     clock = Clock()
     timing = alternate(Call(lambda: None, finish=clock.call("wait", 0.03).function), None, clock.protocol(3))

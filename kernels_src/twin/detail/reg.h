@@ -169,10 +169,13 @@ JITBLAS_INLINE void LoadAlign(RegTensor<R>& destination, A* address) {
     static_assert(::twin::kSame<A, R> && dist == (sizeof(A) == 2 ? LoadDist::DIST_UNPACK_B16 : LoadDist::DIST_NORM),
                   "the twin loads 16-bit elements with DIST_UNPACK_B16 and floats with DIST_NORM");
     const uint8_t* from = reinterpret_cast<const uint8_t*>(address);
+    constexpr int bytes = sizeof(destination.chunk[0]);
     JITBLAS_UNROLL
-    for (auto& chunk : destination.chunk) {
-        chunk = ::twin::LoadUnaligned(chunk, from);
-        from += sizeof(chunk);
+    for (int i = 0; i < static_cast<int>(sizeof(destination.chunk) / bytes); ++i) {
+        if (i * bytes % ::twin::kCacheLineBytes == 0) {
+            __builtin_prefetch(from + i * bytes + ::twin::kPrefetchBytes);
+        }
+        destination.chunk[i] = ::twin::LoadUnaligned(destination.chunk[i], from + i * bytes);
     }
 }
 

