@@ -79,18 +79,14 @@ def launch_axpy_ex(handle: Handle, alpha: Any, vx: Vector, vy: Vector, prepared:
         _staged_axpy_ex(handle, value, scalar, vx, vy, prepared)
         return
     asynchronous = vx.device or vy.device or scalar is not None
-    overlapping = False
-    if vx.address != vy.address or vx.inc != vy.inc:
-        (x_first, x_last), (y_first, y_last) = vx.span, vy.span
-        overlapping = x_first < y_last and y_first < x_last
     if prepared is None or scalar is not None:
         prepared = prepare_axpy_ex(handle, vx.n, vx.dtype, vx.inc, vy.inc, scalar is not None)
-    if overlapping:
-        vx = _copied(handle, vx)
+    if vx.address != vy.address or vx.inc != vy.inc:
+        (x_first, x_last), (y_first, y_last) = vx.span, vy.span
+        if x_first < y_last and y_first < x_last:
+            vx = _copied(handle, vx)
     address = None if scalar is None else scalar.address
-    run_axpy_ex(
-        handle, prepared, value, address, vx.address, vy.address, wait=not asynchronous, overlapping=overlapping
-    )
+    run_axpy_ex(handle, prepared, value, address, vx.address, vy.address, wait=not asynchronous)
     if asynchronous:
         handle.stream.keep(vx.owner, vy.owner, scalar)
         for used in (vx.owner, vy.owner):

@@ -22,6 +22,10 @@ SMALL_BYTES = 96 * 1024
 """A launch that moves less is cheaper to run than to hand to another thread (a few microseconds)."""
 
 
+QUICK_BYTES = 2 * 1024 * 1024
+"""A plan's call that moves less is over (in tens of microseconds) before another Python thread has taken over."""
+
+
 class Prepared(NamedTuple):
     """A launch but for its addresses and scalars. `tiling` belongs to one handle: it is changed before each launch."""
 

@@ -65,13 +65,14 @@ PROFILES = {
         simt_max_threads=512,
         simt_warp=32,
     ),
-    # A block must outweigh the handing out of it (microseconds if a thread has to wake). Tiles are as large as UB holds
-    # because nearly all of them are bound, not copied; what is left over after whole registers is copied, so it is kept
-    # apart and small. One SIMT thread per block walks memory in order, which is what caches and prefetchers want.
+    # A block must outweigh the handing out of it (microseconds if a thread has to wake). UB is ordinary memory here and
+    # tiles are as large as it holds, because nearly all of them are bound and not copied; what is left over after whole
+    # registers is copied, so it is kept apart and small. One SIMT thread per block walks memory in order, which is what
+    # caches and prefetchers want.
     HOST: Profile(
         HOST,
         vector_cores=64,
-        ub_bytes=248 * 1024,
+        ub_bytes=1024 * 1024,
         tile_bytes=0,
         tile_unit=128,
         min_elements_per_core=64 * 1024,

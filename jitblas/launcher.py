@@ -38,7 +38,7 @@ class _Plan(ctypes.Structure):
         ("python", c_void_p), ("launch", c_void_p), ("stream_idle", c_void_p), ("array_type", c_void_p),
         ("float_type", c_void_p), ("fallback", c_void_p), ("stream", c_void_p), ("head_bytes", c_uint64),
         ("blocks", c_uint32), ("scalar_offset", c_uint32), ("arrays", c_uint32), ("result", c_uint32),
-        ("small", c_uint32), ("array", _Array * MAX_ARRAYS),
+        ("quick", c_uint32), ("array", _Array * MAX_ARRAYS),
         ("tiling", c_uint8 * MAX_TILING_BYTES),
     ]  # fmt: skip
 
@@ -61,7 +61,7 @@ def make(
     scalar: str,
     arrays: Sequence[ArraySpec],
     result: int,
-    small: bool,
+    quick: bool,
     fallback: Callable[..., Any],
 ) -> Callable[..., Any] | None:
     """A function `call(scalar, *arrays)` that launches without Python code, or None where none can be built.
@@ -85,7 +85,7 @@ def make(
         scalar_offset=getattr(type(tiling), scalar).offset,
         arrays=len(arrays),
         result=result,
-        small=small,
+        quick=quick,
     )
     for place, spec in zip(plan.array, arrays, strict=False):
         place.dtype, place.dimensions, place.written = id(spec.dtype), len(spec.shape), spec.written

@@ -8,7 +8,7 @@ from typing import Any
 
 from jitblas.arrays import as_vector, numpy_dtype, word_of
 from jitblas.blas import launch_axpy_ex
-from jitblas.dispatch import SMALL_BYTES, Prepared, fail
+from jitblas.dispatch import QUICK_BYTES, SMALL_BYTES, Prepared, fail
 from jitblas.errors import ProblemSyntaxError, Status, StatusError
 from jitblas.handle import Handle, default_handle
 from jitblas.jit.kernels import load
@@ -78,7 +78,7 @@ class Plan:
             assert this is not None, "a plan outlives its calls"
             return this._checked(*arguments)
 
-        _, blocks, tiling, small = self._prepared
+        _, blocks, tiling, _ = self._prepared
         return launcher.make(
             self._kernel.launch_packed,
             blocks,
@@ -88,7 +88,7 @@ class Plan:
             "alpha",
             arrays,
             result=1,
-            small=small,
+            quick=bytes_moved(self.problem) < QUICK_BYTES,
             fallback=fallback,
         )
 

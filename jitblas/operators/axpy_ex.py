@@ -56,7 +56,9 @@ def choose(problem: Problem, profile: Profile) -> Choice:
     contiguous = oriented(problem["incx"], problem["incy"]) == (1, 1)
     shared: tuple[tuple[str, Any], ...] = (("Element", element), ("kAlphaOnDevice", problem["scalar"] == "device"))
     if contiguous:
-        return Choice(CONTIGUOUS, (*shared, ("kTileElements", tile_elements(size, profile)), ("kTileUnit", profile.tile_unit)))
+        return Choice(
+            CONTIGUOUS, (*shared, ("kTileElements", tile_elements(size, profile)), ("kTileUnit", profile.tile_unit))
+        )
     return Choice(STRIDED, (*shared, ("kMaxThreads", profile.simt_max_threads)))
 
 

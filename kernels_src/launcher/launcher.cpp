@@ -74,7 +74,7 @@ struct Plan {
     uint32_t scalar_offset;  // of the float in the tiling
     uint32_t arrays;
     uint32_t result;  // which array is returned
-    uint32_t small;   // not worth letting other Python threads run, unless the stream is busy with earlier work
+    uint32_t quick;   // not worth letting other Python threads run, unless the stream is busy with earlier work
     ExpectedArray array[kMaxArrays];
     uint8_t tiling[kMaxTilingBytes];
 };
@@ -164,7 +164,7 @@ Object* Call(Object* self, Object* const* arguments, ptrdiff_t count) {
     memcpy(tiling, plan->tiling, sizeof(tiling));
     const float scalar = static_cast<float>(plan->python->as_double(arguments[0]));
     memcpy(tiling + plan->scalar_offset, &scalar, sizeof(scalar));
-    const bool release = !plan->small || !plan->stream_idle(plan->stream);
+    const bool release = !plan->quick || !plan->stream_idle(plan->stream);
     void* thread = release ? plan->python->release_gil() : nullptr;
     const int status = plan->launch(plan->blocks, plan->stream, operands, tiling);
     if (release) {

