@@ -86,7 +86,9 @@ def _process(code: str) -> float:
 
 def _told(what: str, settings: Mapping[str, str]) -> float:
     """What one_call.py says, on this CPU under the default mode."""
-    environment = {name: value for name, value in os.environ.items() if name != "JITBLAS_MODE"}
+    # Bytecode caches as an installed package has them, whatever this shell says.
+    unwanted = ("JITBLAS_MODE", "PYTHONDONTWRITEBYTECODE")
+    environment = {name: value for name, value in os.environ.items() if name not in unwanted}
     command = [sys.executable, str(ONE_CALL), what]
     finished = subprocess.run(
         command,

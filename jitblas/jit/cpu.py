@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import platform
 
+from jitblas.digest import hex_digest
 from jitblas.toolchain.base import Toolchain
 
 
@@ -28,7 +28,7 @@ def features() -> frozenset[str]:
 def fingerprint() -> str:
     """Changes when -march=native may mean something else."""
     text = " ".join([platform.machine(), *sorted(features())])
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hex_digest(text.encode())
 
 
 # Predefined macro of an extension (without underscores around it) -> its name in /proc/cpuinfo.

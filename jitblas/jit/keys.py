@@ -8,10 +8,10 @@ needs a compiler.
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
+from jitblas.digest import hex_digest, sha256
 from jitblas.toolchain.base import Toolchain
 
 SCHEMA = 1
@@ -21,13 +21,14 @@ _SOURCE_SUFFIXES = (".h", ".cpp", ".asc")
 
 def digest(fields: Iterable[tuple[str, str]]) -> str:
     """sha256 of labelled fields; every label and value is preceded by its length, so none can run into the next."""
-    state = hashlib.sha256()
+    state = sha256()
     for label, value in fields:
         for text in (label, value):
             data = text.encode()
             state.update(len(data).to_bytes(8, "little"))
             state.update(data)
-    return state.hexdigest()
+    digest: str = state.hexdigest()
+    return digest
 
 
 @functools.cache
@@ -38,7 +39,7 @@ def tree_digest(folders: tuple[Path, ...]) -> str:
         for path in sorted(folder.rglob("*")):
             if path.suffix in _SOURCE_SUFFIXES:
                 name = f"{folder.name}/{path.relative_to(folder).as_posix()}"
-                fields.append((name, hashlib.sha256(path.read_bytes()).hexdigest()))
+                fields.append((name, hex_digest(path.read_bytes())))
     return digest(fields)
 
 
@@ -50,7 +51,7 @@ def forget_sources() -> None:
 @functools.cache
 def module_digest(name: str) -> str:
     """Digest of a module of this package: what it prints is compiled, so its text is part of *what*."""
-    return hashlib.sha256(Path(__file__).with_name(name).read_bytes()).hexdigest()
+    return hex_digest(Path(__file__).with_name(name).read_bytes())
 
 
 def how(toolchain: Toolchain, extra_flags: tuple[str, ...]) -> str:

@@ -8,13 +8,14 @@ checked is checked before dlopen, which runs constructors and turns a truncated 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from jitblas.digest import hex_digest
 
 SCHEMA = 1
 OBJECT = "kernel.so"
@@ -92,7 +93,7 @@ def verify(root: Path, key: Key) -> Entry | None:
             data = (folder / os.path.basename(name)).read_bytes()
         except OSError as error:
             raise BadEntry(f"{name} cannot be read ({error.strerror})") from None
-        if [len(data), hashlib.sha256(data).hexdigest()] != [facts.get("size"), facts.get("sha256")]:
+        if [len(data), hex_digest(data)] != [facts.get("size"), facts.get("sha256")]:
             raise BadEntry(f"{name} is not the file that was published ({len(data)} bytes)")
     return Entry(key, folder, meta)
 
@@ -100,7 +101,7 @@ def verify(root: Path, key: Key) -> Entry | None:
 def describe(path: Path) -> dict[str, Any]:
     """Size and digest of a file, as meta.json keeps them."""
     data = path.read_bytes()
-    return {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    return {"size": len(data), "sha256": hex_digest(data)}
 
 
 def headers_changed(headers: Iterable[Any]) -> str | None:
@@ -113,7 +114,7 @@ def headers_changed(headers: Iterable[Any]) -> str | None:
             found = os.stat(path)
             if (found.st_size, found.st_mtime_ns) == (size, mtime):
                 continue
-            if hashlib.sha256(Path(path).read_bytes()).hexdigest() != digest:
+            if hex_digest(Path(path).read_bytes()) != digest:
                 return str(path)
         except OSError:
             return str(path)
@@ -129,7 +130,7 @@ def record_headers(paths: Iterable[str]) -> list[list[Any]]:
             found = os.stat(path)
         except OSError:
             continue  # gone already: nothing to compare with later
-        recorded.append([path, found.st_size, found.st_mtime_ns, hashlib.sha256(data).hexdigest()])
+        recorded.append([path, found.st_size, found.st_mtime_ns, hex_digest(data)])
     return recorded
 
 

@@ -6,12 +6,12 @@ depend on; a process with a warm store starts no process to learn its compiler.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 
+from jitblas.digest import hex_digest
 from jitblas.errors import CompilerNotFound
 from jitblas.hardware import ASCEND950PR
 from jitblas.toolchain.base import COMPILER_ENVIRONMENT, Compiler, Toolchain, Unusable, changes_rounding
@@ -70,7 +70,7 @@ def _remembered(
     asked = (*COMPILER_ENVIRONMENT, "JITBLAS_MARCH", "ASCEND_HOME_PATH", "PATH")
     environment = [f"{name}={os.environ.get(name)}" for name in asked]
     fields = [str(MEMO_VERSION), compiler.name, cpu, *driver, *environment, *_stats(_files(driver))]
-    path = os.path.join(folder, hashlib.sha256("\0".join(fields).encode()).hexdigest() + ".json")
+    path = os.path.join(folder, hex_digest("\0".join(fields).encode()) + ".json")
     try:
         with open(path, encoding="utf-8") as file:
             memo = json.load(file)

@@ -6,7 +6,6 @@ of their own, so that a timeout ends the whole family.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -133,14 +132,14 @@ class Compiler(Protocol):
 
 
 def digest_file(path: str) -> str:
+    """SHA-256 of a file, which may be a compiler of tens of megabytes."""
+    import hashlib
+
+    state = hashlib.sha256()
     with open(path, "rb") as file:
-        return (
-            hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _digest(file.read())
-        )
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+        while data := file.read(1 << 20):
+            state.update(data)
+    return state.hexdigest()
 
 
 def run(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 from collections.abc import Iterable
@@ -23,7 +22,9 @@ class Zig:
     remedy = "pip install 'jitblas[compiler]'"
 
     def candidates(self) -> Iterable[tuple[str, ...]]:
-        spec = importlib.util.find_spec("ziglang")
+        from importlib.util import find_spec
+
+        spec = find_spec("ziglang")
         for folder in (spec.submodule_search_locations or []) if spec is not None else []:
             program = os.path.join(folder, "zig")
             if os.path.exists(program):
