@@ -122,12 +122,11 @@ def aclblasSetWorkspace(handle: Handle | None, ptr: Any, size: int) -> Status:
 
     def use(h: Handle) -> None:
         nbytes = _integer("size", size, 0, 2**63)
-        address = _address(ptr, "ptr")
+        address, end = _locate(ptr, "ptr")
         if address == 0:
             raise _Refused(Status.INVALID_VALUE, "ptr is null")
-        extent = _extent(ptr)
-        if extent is not None and extent[1] - address < nbytes:
-            raise _Refused(Status.INVALID_VALUE, f"the array at ptr has {extent[1] - address} bytes, size is {nbytes}")
+        if end is not None and end - address < nbytes:
+            raise _Refused(Status.INVALID_VALUE, f"the array at ptr has {end - address} bytes, size is {nbytes}")
         h.set_workspace((address, nbytes))
         h._workspace_owner = ptr
 
@@ -189,7 +188,7 @@ def aclblasAxpyEx(
         if n == 0:
             return Status.SUCCESS
         word = _axpy_types(alphaType, xType, yType, executionType)
-        scalar, x_address, y_address = _address(alpha, "alpha"), _address(x, "x"), _address(y, "y")
+        (scalar, _), (x_address, x_end), (y_address, y_end) = _locate(alpha, "alpha"), _locate(x, "x"), _locate(y, "y")
         if scalar == 0 or x_address == 0 or y_address == 0:
             null = [name for name, address in (("alpha", scalar), ("x", x_address), ("y", y_address)) if address == 0]
             raise _Refused(Status.INVALID_VALUE, f"{' and '.join(null)} null")
@@ -197,8 +196,8 @@ def aclblasAxpyEx(
         incy = _integer("incy", incy, -MAX_SIZE, MAX_SIZE)
         if incx == 0 or incy == 0:
             raise _Refused(Status.INVALID_VALUE, f"incx is {incx}, incy is {incy}; an increment must not be 0")
-        _check_vector("x", x, x_address, n, incx, word, handle)
-        _check_vector("y", y, y_address, n, incy, word, handle, output=True)
+        _check_vector("x", x, x_address, x_end, n, incx, word, handle)
+        _check_vector("y", y, y_address, y_end, n, incy, word, handle, output=True)
         value, device_alpha = _read_scalar(alpha, scalar, handle)
         prepared = prepare_axpy_ex(handle, n, word, incx, incy, device_alpha)
         item = 4 if word == "fp32" else 2
@@ -251,25 +250,32 @@ def _integer(name: str, value: Any, low: int, high: int) -> int:
     return number
 
 
-def _address(pointer: Any, name: str) -> int:
-    """The address that a pointer argument means; 0 for null."""
+def _locate(pointer: Any, name: str) -> tuple[int, int | None]:
+    """(address, one past the last byte) of a pointer argument. No end is known of an address; null is 0.
+
+    The address is that of element 0. TypeError for what is no pointer.
+    """
     if type(pointer) is int:
-        return _checked_address(pointer, name)
+        return _checked_address(pointer, name), None
     if pointer is None:
-        return 0
-    if isinstance(pointer, np.ndarray):
-        address: int = pointer.__array_interface__["data"][0]
-        return address
-    if isinstance(pointer, DeviceArray):
-        return pointer.address
+        return 0, None
+    view = pointer.view if isinstance(pointer, DeviceArray) else pointer
+    if isinstance(view, np.ndarray):
+        start: int = view.__array_interface__["data"][0]
+        return start, start + view.nbytes if view.flags.c_contiguous else bounds(view)[1]
     if isinstance(pointer, _CTYPES_POINTERS):
-        return ctypes.cast(pointer, ctypes.c_void_p).value or 0
+        return ctypes.cast(pointer, ctypes.c_void_p).value or 0, None
     if isinstance(pointer, _CTYPES_DATA):
-        return ctypes.addressof(pointer)
+        start = ctypes.addressof(pointer)
+        return start, start + ctypes.sizeof(pointer)
+    if (torch := sys.modules.get("torch")) is not None and isinstance(pointer, torch.Tensor):
+        start, size = int(pointer.data_ptr()), pointer.element_size()
+        steps = [(length - 1) * stride for length, stride in zip(pointer.shape, pointer.stride(), strict=True)]
+        return start, start + ((sum(steps) + 1) * size if pointer.numel() else 0)
     if hasattr(pointer, "data_ptr"):
-        return int(pointer.data_ptr())
+        return int(pointer.data_ptr()), None
     if hasattr(pointer, "__index__") and not isinstance(pointer, bool):
-        return _checked_address(operator.index(pointer), name)
+        return _checked_address(operator.index(pointer), name), None
     raise TypeError(
         f"{name} is a {type(pointer).__name__}; accepted are an address, a ctypes pointer, a NumPy array, a "
         f"DeviceArray, a tensor and None"
@@ -282,28 +288,17 @@ def _checked_address(number: int, name: str) -> int:
     return number
 
 
-def _extent(pointer: Any) -> tuple[int, int] | None:
-    """First byte and one past the last of an array's elements; None for addresses, which are the caller's promise."""
-    if isinstance(pointer, DeviceArray):
-        pointer = pointer.view
-    if isinstance(pointer, np.ndarray):
-        if pointer.flags.c_contiguous:
-            start = int(pointer.__array_interface__["data"][0])
-            return start, start + pointer.nbytes
-        return bounds(pointer)
-    if isinstance(pointer, _CTYPES_DATA) and not isinstance(pointer, _CTYPES_POINTERS):
-        start = ctypes.addressof(pointer)
-        return start, start + ctypes.sizeof(pointer)
-    if (torch := sys.modules.get("torch")) is not None and isinstance(pointer, torch.Tensor):
-        size = pointer.element_size()
-        spans = [(length - 1) * stride for length, stride in zip(pointer.shape, pointer.stride(), strict=True)]
-        start = pointer.data_ptr()
-        return start, start + ((sum(spans) + 1) * size if pointer.numel() else 0)
-    return None
-
-
 def _check_vector(
-    name: str, array: Any, address: int, n: int, inc: int, word: str, handle: Handle, *, output: bool = False
+    name: str,
+    array: Any,
+    address: int,
+    end: int | None,
+    n: int,
+    inc: int,
+    word: str,
+    handle: Handle,
+    *,
+    output: bool = False,
 ) -> None:
     """Whatever can be known of an operand: type, memory, extent."""
     if type(array) is int:
@@ -324,13 +319,12 @@ def _check_vector(
             raise _Refused(Status.INVALID_VALUE, f"{name} is on {array.target}, the handle on {handle.target}")
         if array.dtype != word:
             raise _Refused(Status.INVALID_VALUE, f"{name} is an array of {array.dtype}, its type argument says {word}")
-    extent = _extent(array)
-    if extent is not None:
+    if end is not None:
         needed = ((n - 1) * abs(inc) + 1) * size
-        if extent[1] - address < needed:
+        if end - address < needed:
             raise _Refused(
                 Status.INVALID_VALUE,
-                f"{name} has {max(extent[1] - address, 0)} bytes, n = {n} and an increment of {inc} need {needed}",
+                f"{name} has {max(end - address, 0)} bytes, n = {n} and an increment of {inc} need {needed}",
             )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from jitblas import dlpack
 from jitblas.errors import Status, StatusError
 from jitblas.handle import Stream, default_handle
 from jitblas.hardware import ASCEND950PR, COPY_UNIT, HOST
@@ -82,6 +83,8 @@ def as_vector(array: Any, operator: str, name: str, target: str, *, output: bool
         view, device = array.view, True
     elif (torch := sys.modules.get("torch")) is not None and isinstance(array, torch.Tensor):
         return _torch_vector(array, operator, name, target, output)
+    elif hasattr(array, "__dlpack__") and dlpack.is_on_ascend(array):
+        return _dlpack_vector(array, operator, name, target, output)
     else:
         view = _foreign_view(array, operator, name)
     word = array.dtype if device else word_of(view.dtype)
@@ -128,6 +131,18 @@ def _torch_vector(tensor: Any, operator: str, name: str, target: str, output: bo
     if output and tensor.requires_grad:
         raise _invalid(operator, name, "the tensor requires grad and would be written in place; give y.detach()")
     return _vector(tensor.data_ptr(), tensor.numel(), stride, size, word, tensor, place != HOST, operator, name, output)
+
+
+def _dlpack_vector(array: Any, operator: str, name: str, target: str, output: bool) -> Vector:
+    if target != ASCEND950PR:
+        raise _invalid(operator, name, f"the array is on an Ascend device, the handle on {target}")
+    found = dlpack.device_tensor(array)
+    if len(found.shape) != 1:
+        raise _invalid(operator, name, f"a 1-D array is needed, this one has shape {found.shape}")
+    stride = found.strides[0] * found.itemsize
+    return _vector(
+        found.address, found.shape[0], stride, found.itemsize, found.dtype, found.capsule, True, operator, name, output
+    )  # fmt: skip
 
 
 def bounds(view: np.ndarray[Any, Any]) -> tuple[int, int]:
