@@ -51,9 +51,8 @@ int64_t Nanoseconds() {
 struct Running {
     const JitblasLaunch* launch;
     bool bind;
-    uint32_t next;      // first block nobody has taken (atomic)
-    uint32_t finished;  // blocks done (atomic)
-    uint32_t helpers;   // pool threads inside (guarded by pool.mutex, like what follows)
+    uint32_t next;     // first block nobody has taken (atomic)
+    uint32_t helpers;  // pool threads inside (guarded by pool.mutex, like what follows)
     int status;
     Running* following;  // in the pool's list
     char message[kMessageBytes];
@@ -113,7 +112,7 @@ bool GrowUnifiedBuffer(size_t bytes) {
     return true;
 }
 
-// Takes blocks until none are left. Every block counts as finished, failed ones too.
+// Takes blocks until none are left; a failed block does not stop the others.
 void RunBlocks(Running* running) {
     const JitblasLaunch& launch = *running->launch;
     const bool memory = GrowUnifiedBuffer(launch.ub_bytes);
@@ -126,7 +125,6 @@ void RunBlocks(Running* running) {
             const JitblasBlock block = {index, launch.blocks, core.ub, launch.ub_bytes, running->bind};
             launch.run(launch.arguments, &block);
         }
-        __atomic_fetch_add(&running->finished, 1, __ATOMIC_RELEASE);
     }
 }
 
