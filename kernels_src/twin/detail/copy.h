@@ -52,6 +52,17 @@ JITBLAS_INLINE uint32_t RoundUp32(uint64_t bytes) {
     return static_cast<uint32_t>((bytes + 31) / 32 * 32);
 }
 
+// Blocks of 32-byte units with gaps between them on both sides.
+JITBLAS_INLINE void CopyUnits(void* destination, const void* source, const AscendC::DataCopyParams& run) {
+    uint8_t* to = static_cast<uint8_t*>(destination);
+    const uint8_t* from = static_cast<const uint8_t*>(source);
+    for (uint32_t i = 0; i < run.blockCount; ++i) {
+        __builtin_memcpy(to, from, run.blockLen * 32u);
+        from += (run.blockLen + run.srcStride) * 32u;
+        to += (run.blockLen + run.dstStride) * 32u;
+    }
+}
+
 JITBLAS_INLINE bool TryBind(Slot* slot, bool whole, const void* source, uint64_t bytes) {
     if (!slot->bindable || !whole || !block->bind || bytes % kRegisterBytes != 0) {
         return false;
@@ -136,25 +147,13 @@ JITBLAS_INLINE void DataCopy(const LocalTensor<T>& destination, const LocalTenso
 template <typename T>
 JITBLAS_INLINE void DataCopy(const LocalTensor<T>& destination, const GlobalTensor<T>& source,
                              const DataCopyParams& run) {
-    const uint8_t* from = reinterpret_cast<const uint8_t*>(source.GetPhyAddr());
-    uint8_t* to = reinterpret_cast<uint8_t*>(destination.GetPhyAddr());
-    for (uint32_t i = 0; i < run.blockCount; ++i) {
-        __builtin_memcpy(to, from, run.blockLen * 32u);
-        from += (run.blockLen + run.srcStride) * 32u;
-        to += (run.blockLen + run.dstStride) * 32u;
-    }
+    ::twin::CopyUnits(destination.GetPhyAddr(), source.GetPhyAddr(), run);
 }
 
 template <typename T>
 JITBLAS_INLINE void DataCopy(const GlobalTensor<T>& destination, const LocalTensor<T>& source,
                              const DataCopyParams& run) {
-    const uint8_t* from = reinterpret_cast<const uint8_t*>(source.GetPhyAddr());
-    uint8_t* to = reinterpret_cast<uint8_t*>(destination.GetPhyAddr());
-    for (uint32_t i = 0; i < run.blockCount; ++i) {
-        __builtin_memcpy(to, from, run.blockLen * 32u);
-        from += (run.blockLen + run.srcStride) * 32u;
-        to += (run.blockLen + run.dstStride) * 32u;
-    }
+    ::twin::CopyUnits(destination.GetPhyAddr(), source.GetPhyAddr(), run);
 }
 
 }  // namespace AscendC
