@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import weakref
+from operator import index
 from typing import Any
 
 import numpy as np
 
 from jitblas import dlpack
 from jitblas.errors import Status, StatusError
-from jitblas.handle import Stream, default_handle
+from jitblas.handle import Stream, Unique, default_handle
 from jitblas.hardware import ASCEND950PR, COPY_UNIT, HOST
 from jitblas.jit.kernels import default_target, resolve_target, runtime_for
 from jitblas.operators.base import round_up
@@ -76,6 +77,8 @@ def as_vector(array: Any, operator: str, name: str, target: str, *, output: bool
     """
     device = False
     if isinstance(array, np.ndarray):
+        if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):
+            raise _invalid(operator, name, "a mask would be ignored; give the array's .data, or .filled(...)")
         view = array
     elif isinstance(array, DeviceArray):
         if array.target != target:
@@ -175,7 +178,7 @@ def _invalid(operator: str, name: str, message: str) -> StatusError:
     return StatusError(Status.INVALID_VALUE, operator, name, f"{name}: {message}")
 
 
-class DeviceArray:
+class DeviceArray(Unique):
     """An array in a target's device memory (on the host: aligned memory that kernels run on asynchronously).
 
     Made by :func:`empty`, :func:`zeros` and :func:`array`. Basic indexing gives views; `.numpy()` waits for the work
@@ -248,7 +251,7 @@ class DeviceArray:
         return f"DeviceArray(shape={self.shape}, dtype={self.dtype!r}, target={self.target!r})"
 
 
-class _Memory:
+class _Memory(Unique):
     """One allocation; it lives as long as an array that uses it or a launch that was given it."""
 
     def __init__(self, target: str, nbytes: int) -> None:
@@ -289,7 +292,10 @@ def empty(shape: int | tuple[int, ...], dtype: Any = "fp32", *, target: str | No
     """A DeviceArray whose contents are whatever the memory held."""
     target = default_target() if target is None else resolve_target(target)
     kind, word = _numpy_dtype(dtype)
-    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    lengths = shape if isinstance(shape, tuple) else (shape,)
+    shape = tuple(index(length) for length in lengths)
+    if any(length < 0 for length in shape):
+        raise ValueError(f"shape={shape}: lengths are 0 or more")
     nbytes = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
     memory = _Memory(target, nbytes)
     holder = AddressHolder(memory.address, shape, np.dtype(f"V{kind.itemsize}"))
@@ -316,6 +322,8 @@ def array(values: Any, dtype: Any = None, *, target: str | None = None) -> Devic
     kind, word = _numpy_dtype(dtype if dtype is not None else host.dtype)
     if word == "bf16" and host.dtype == np.uint16:
         kind = host.dtype  # bits, whether or not ml_dtypes is there
+    if host.dtype.kind == "c" and word not in ("c64", "c128"):
+        raise TypeError(f"array: the values are complex, {word} is real; give .real or .imag")
     host = np.ascontiguousarray(host.astype(kind, copy=False))
     made = empty(host.shape, word, target=target)
     stream = default_handle(made.target).stream

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator as _operator
 from typing import Any
 
 import numpy as np
@@ -51,6 +50,8 @@ def axpy_ex(alpha: Any, x: Any, y: Any, *, handle: Handle | None = None) -> Any:
     """
     if handle is None:
         handle = default_handle()
+    elif not isinstance(handle, Handle):
+        raise TypeError(f"axpy_ex: handle is a {type(handle).__name__}; None and a jitblas.Handle are accepted")
     handle.require()
     vx = as_vector(x, "axpy_ex", "x", handle.target)
     vy = as_vector(y, "axpy_ex", "y", handle.target, output=True)
@@ -81,10 +82,11 @@ def launch_axpy_ex(handle: Handle, alpha: Any, vx: Vector, vy: Vector, prepared:
     asynchronous = vx.device or vy.device or scalar is not None
     if prepared is None or scalar is not None:
         prepared = prepare_axpy_ex(handle, vx.n, vx.dtype, vx.inc, vy.inc, scalar is not None)
-    if vx.address != vy.address or vx.inc != vy.inc:
-        (x_first, x_last), (y_first, y_last) = vx.span, vy.span
-        if x_first < y_last and y_first < x_last:
-            vx = _copied(handle, vx)
+    (x_first, x_last), (y_first, y_last) = vx.span, vy.span
+    same = vx.address == vy.address and vx.inc == vy.inc
+    overlap = not same and x_first < y_last and y_first < x_last
+    if overlap:
+        vx = _copied(handle, vx)
     address = None if scalar is None else scalar.address
     run_axpy_ex(handle, prepared, value, address, vx.address, vy.address, wait=not asynchronous)
     if asynchronous:
@@ -92,6 +94,8 @@ def launch_axpy_ex(handle: Handle, alpha: Any, vx: Vector, vy: Vector, prepared:
         for used in (vx.owner, vy.owner):
             if isinstance(used, DeviceArray):
                 used.used_on(handle.stream)
+    elif overlap:
+        handle.stream.keep()  # keeps nothing more and lets the copy of x go
 
 
 def _scalar(value: Any, operator: str, handle: Handle) -> tuple[float, DeviceArray | None]:
@@ -107,15 +111,15 @@ def _scalar(value: Any, operator: str, handle: Handle) -> tuple[float, DeviceArr
                 f"alpha: one fp32 element on {handle.target} is accepted, this is {value!r}",
             )
         return 0.0, value
-    if isinstance(value, (complex, np.complexfloating)):
-        raise TypeError(f"{operator}: alpha is complex; a real number is needed")
-    if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "fiu":
-        return float(value.reshape(())), None
+    if isinstance(value, np.ndarray) and value.size == 1:
+        value = value.reshape(())[()]
     try:
-        return float(value) if hasattr(value, "__float__") and not isinstance(value, str) else float(
-            _operator.index(value)
-        ), None
-    except (TypeError, OverflowError):
+        if isinstance(value, (str, bytes, np.ndarray, np.complexfloating)):
+            raise TypeError
+        return float(value), None
+    except OverflowError:
+        raise TypeError(f"{operator}: alpha is {value}, which no floating-point number can hold") from None
+    except (TypeError, ValueError, ArithmeticError):
         raise TypeError(
             f"{operator}: alpha is a {type(value).__name__}; a real number or a DeviceArray of one element is accepted"
         ) from None

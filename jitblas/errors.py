@@ -104,7 +104,7 @@ class MissingKernelError(Error):
         self.key = key
         super().__init__(
             f"kernel {key} is not in the store and JITBLAS_MODE=load forbids compiling it; where compiling is "
-            f"allowed, run: jitblas prewarm '{problem}' --target {target}"
+            f"allowed (JITBLAS_MODE=on, the same cache directory), call it once: the problem is '{problem}', the target {target}"
         )
 
 

@@ -29,7 +29,14 @@ _left_behind: list[tuple[Runtime, int, Any]] = []
 """(runtime, event of ours, what must live until it is reached): work on borrowed streams that nobody here holds now."""
 
 
-class Stream:
+class Unique:
+    """Something of this process that a copy or a pickle could only pretend to be."""
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: it stands for something of this process")
+
+
+class Stream(Unique):
     """An ordered asynchronous queue of launches, copies and events.
 
     Parameters
@@ -158,7 +165,7 @@ def _free_at_exit(target: str) -> None:
     atexit.register(free)
 
 
-class Event:
+class Event(Unique):
     """A place in a stream, with the time at which it was reached."""
 
     def __init__(self, stream: Stream) -> None:
@@ -195,7 +202,7 @@ class Event:
             pass
 
 
-class Workspace:
+class Workspace(Unique):
     """Scratch memory of a handle: its own, growing on demand up to :data:`WORKSPACE_CAP`, or the user's, as it is.
 
     Attributes
@@ -239,7 +246,7 @@ class Workspace:
             pass
 
 
-class Handle:
+class Handle(Unique):
     """A stream and a workspace that calls run on; one thread at a time. A context manager.
 
     Parameters

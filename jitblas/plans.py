@@ -10,7 +10,7 @@ from jitblas.arrays import as_vector, numpy_dtype, word_of
 from jitblas.blas import launch_axpy_ex
 from jitblas.dispatch import QUICK_BYTES, SMALL_BYTES, Prepared, fail
 from jitblas.errors import ProblemSyntaxError, Status, StatusError
-from jitblas.handle import Handle, default_handle
+from jitblas.handle import Handle, Unique, default_handle
 from jitblas.jit.kernels import load
 from jitblas.jit.specialization import Specialization, specialize
 from jitblas.operators import OPERATORS
@@ -19,7 +19,7 @@ from jitblas.problem import Problem
 from jitblas.runtime.host import HostRuntime
 
 
-class Plan:
+class Plan(Unique):
     """One AxpyEx problem, ready: `plan(alpha, x, y)` or, with the problem's own alpha, `plan(x, y)`.
 
     The arrays must be what the problem says: n elements of its dtype, at its increments. NumPy arrays on the host take
@@ -45,9 +45,11 @@ class Plan:
 
     def __call__(self, *arguments: Any) -> Any:
         """y := alpha * x + y; returns y, with the result there (DeviceArrays: asynchronous)."""
+        if len(arguments) == 3:
+            return self._call(*arguments)
         if len(arguments) == 2:
             return self._call(self.problem["alpha"], *arguments)
-        return self._call(*arguments)
+        raise TypeError(f"a plan is called with (alpha, x, y) or (x, y), not with {len(arguments)} arguments")
 
     def follow_handle(self) -> None:
         """Make the short way for the stream that the handle has now; a handle that was destroyed has none."""
@@ -96,8 +98,6 @@ class Plan:
         """The same through every check; called with a bare status, raise what it means."""
         if len(arguments) == 1 and isinstance(arguments[0], int):
             fail(self.handle, arguments[0])
-        if len(arguments) != 3:
-            raise TypeError(f"a plan is called with (alpha, x, y) or (x, y), not with {len(arguments)} arguments")
         alpha, x, y = arguments
         self.handle.require()
         vectors = []
@@ -134,6 +134,6 @@ def plan(problem: Problem | str, exact: bool = True, *, handle: Handle | None = 
     >>> saxpy(0.5, numpy.ones(4, "float32"), numpy.zeros(4, "float32"))
     array([0.5, 0.5, 0.5, 0.5], dtype=float32)
     """
-    if isinstance(problem, str):
+    if not isinstance(problem, Problem):
         problem = Problem.parse(problem)
     return Plan(problem, exact, default_handle() if handle is None else handle)

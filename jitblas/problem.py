@@ -71,6 +71,8 @@ class Problem:
         """
         from jitblas.operators import OPERATORS
 
+        if not isinstance(text, str):
+            raise TypeError(f"a problem is text such as 'axpy_ex:n=1e6,dtype=bf16', not {type(text).__name__}")
         op, _, rest = text.strip().partition(":")
         operator = OPERATORS.get(op)
         if operator is None:
@@ -118,10 +120,12 @@ class Problem:
 
 
 def _number_text(value: Value | None) -> str:
-    """Floats in full precision; whole floats as people write them."""
-    if isinstance(value, float) and value == int(value) if isinstance(value, float) and abs(value) < 2**53 else False:
-        return str(int(value))  # type: ignore[arg-type]
-    return repr(value) if isinstance(value, float) else str(value)
+    """Floats in full precision; whole ones as people write them, but for minus zero."""
+    if not isinstance(value, float):
+        return str(value)
+    if value.is_integer() and abs(value) < 2**53 and repr(value) != "-0.0":
+        return str(int(value))
+    return repr(value)
 
 
 def expand(text: str) -> list[str]:

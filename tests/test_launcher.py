@@ -40,14 +40,10 @@ def test_a_call_as_planned_runs_no_python_code(plan: jitblas.Plan) -> None:
         (2.0, np.ones(18, "f4")[::2], np.ones(9, "f4")),
         (2.0, np.ones((9, 1), "f4"), np.ones(9, "f4")),
         (2.0, [1.0] * 9, np.ones(9, "f4")),
-        (2.0, np.ones(9, "f4")),
-        (),
     ],
     ids=str,
 )
 def test_any_other_call_goes_to_the_python_code(plan: jitblas.Plan, arguments: tuple[Any, ...]) -> None:
-    if len(arguments) == 2:
-        arguments = (*arguments, 1.0)
     with pytest.raises(AssertionError, match="Python code was called"):
         plan(*arguments)
 
@@ -64,3 +60,9 @@ def test_without_a_launcher_plans_give_the_same_results(monkeypatch: pytest.Monk
     fast(0.3, x, ours)
     slow(0.3, x, theirs)
     assert (ours == theirs).all()
+
+
+@pytest.mark.parametrize("arguments", [(), (1,), (2.0,), (1.0, 2.0, 3.0, 4.0)], ids=str)
+def test_a_wrong_number_of_arguments_is_a_type_error(arguments: tuple[Any, ...]) -> None:
+    with pytest.raises(TypeError, match=r"called with \(alpha, x, y\) or \(x, y\), not with"):
+        jitblas.plan("axpy_ex:n=9")(*arguments)

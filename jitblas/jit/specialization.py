@@ -149,7 +149,7 @@ def specialize(
     """
     from jitblas.jit.kernels import default_target, resolve_target
 
-    if isinstance(problem, str):
+    if not isinstance(problem, Problem):
         problem = Problem.parse(problem)
     target = default_target() if target is None else resolve_target(target)
     chosen = resolve_profile(profile, target)

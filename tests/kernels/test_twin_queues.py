@@ -15,6 +15,7 @@ MISUSES = {
     "alloc_too_many": "queue 'input': AllocTensor: all buffers are in use",
     "deque_nothing": "queue 'output': DeQue: the queue is empty",
     "enque_too_many": "queue 'input': EnQue: the queue is full",
+    "free_twice": "queue 'input': FreeTensor: the tensor's buffer is not in use",
     "never_initialised": "queue '(not initialised)': AllocTensor",
     "too_many_buffers": "queue 'input': InitBuffer: a queue has at most 16 buffers",
 }
@@ -39,6 +40,12 @@ def test_queues_events_and_barriers_work() -> None:
     x, y = np.arange(64, dtype="f4"), np.zeros(64, "f4")
     run("queues", "eventful", x, y)
     assert (y == x + 1).all()
+
+
+def test_a_buffer_in_use_is_never_given_out_again() -> None:
+    x, y = np.arange(64, dtype="f4"), np.zeros(64, "f4")
+    run("queues", "free_out_of_order", x, y)
+    assert (y == x).all()
 
 
 @pytest.mark.parametrize("misuse", list(MISUSES))

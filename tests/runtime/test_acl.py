@@ -69,9 +69,7 @@ def run(cann: Cann, tmp_path: Path) -> Run:
 def axpy(cann: Cann, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
     """Compile an AXPY kernel with the stand-in compiler; returns the path of the shared object."""
 
-    def compile(
-        variant: str = "contiguous", element: str = "float", on_device: bool = False, tiling: str = ""
-    ) -> str:
+    def compile(variant: str = "contiguous", element: str = "float", on_device: bool = False, tiling: str = "") -> str:
         folder = tmp_path_factory.mktemp("kernel")
         fields = tiling or TILING[variant]
         head = f"""\
@@ -153,9 +151,7 @@ def test_a_damaged_library_is_told_and_not_fatal(content: bytes, tmp_path: Path,
     (tmp_path / "lib64").mkdir()
     (tmp_path / "lib64" / "libascendcl.so").write_bytes(content)
     printed = run("print(*availability())", report=None, ASCEND_HOME_PATH=str(tmp_path))
-    assert (
-        printed.startswith(f"False {tmp_path}/lib64/libascendcl.so cannot be used (") and "driver" in printed
-    )
+    assert printed.startswith(f"False {tmp_path}/lib64/libascendcl.so cannot be used (") and "driver" in printed
 
 
 def test_another_owner_in_the_process_may_initialise_first(run: Run) -> None:
@@ -469,9 +465,7 @@ def test_a_contiguous_kernel_computes_what_its_blocks_cover(run: Run, axpy: Call
 
 
 @pytest.mark.parametrize(("element", "infinity"), [("half", 0x7C00), ("bfloat16_t", 0x7F80)])
-def test_every_16_bit_value_survives_a_kernel(
-    element: str, infinity: int, run: Run, axpy: Callable[..., str]
-) -> None:
+def test_every_16_bit_value_survives_a_kernel(element: str, infinity: int, run: Run, axpy: Callable[..., str]) -> None:
     code = LAUNCH + textwrap.dedent("""
         runtime = AclRuntime()
         stream = runtime.create_stream()
@@ -510,9 +504,7 @@ def test_half_results_are_rounded_to_nearest_even(run: Run, axpy: Callable[..., 
     run(code, axpy(element="half"))
 
 
-def test_a_strided_kernel_starts_negative_increments_at_the_far_end(
-    run: Run, axpy: Callable[..., str]
-) -> None:
+def test_a_strided_kernel_starts_negative_increments_at_the_far_end(run: Run, axpy: Callable[..., str]) -> None:
     code = LAUNCH + textwrap.dedent("""
         runtime = AclRuntime()
         stream = runtime.create_stream()

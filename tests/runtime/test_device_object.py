@@ -18,9 +18,7 @@ VECTOR, CUBE = ELF_FLAGS["vector"], ELF_FLAGS["cube"]
 
 def header(flags: int, machine: int = ELF_MACHINE, bits: int = 2) -> bytes:
     identity = b"\x7fELF" + bytes([bits, 1, 1]) + bytes(9)
-    return identity + struct.pack(
-        "<HHIQQQIHHHHHH", 2, machine, 1, 0, 0, 0, flags, HEADER_BYTES, 0, 0, 0, 0, 0
-    )
+    return identity + struct.pack("<HHIQQQIHHHHHH", 2, machine, 1, 0, 0, 0, flags, HEADER_BYTES, 0, 0, 0, 0, 0)
 
 
 def library(*images: bytes, gap: int = 100) -> bytes:

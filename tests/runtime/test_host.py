@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -491,3 +494,28 @@ def test_a_workspace_of_the_user_s_is_never_grown() -> None:
     for wrong in (("address", 5), (0, 5), (memory.address, -1)):
         with pytest.raises(TypeError):
             jitblas.Handle("host", workspace=wrong)
+
+
+def test_an_event_recorded_on_two_streams_is_reached_by_its_last_recording() -> None:
+    """Whatever the order in which the streams get there."""
+    runtime = runtime_for("host")
+    busy, idle = jitblas.Stream("host"), jitblas.Stream("host")
+    event = runtime.create_event()
+    with Gate(busy):
+        runtime.record_event(event, busy.address)
+        runtime.record_event(event, idle.address)
+        runtime.synchronize_event(event)
+    busy.synchronize()
+    assert runtime.event_complete(event)
+    runtime.synchronize_event(event)
+    runtime.destroy_event(event)
+
+
+@pytest.mark.parametrize("take", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_what_stands_for_something_of_this_process_cannot_be_copied(take: Callable[[Any], Any]) -> None:
+    with jitblas.Handle("host") as handle:
+        things = [handle, handle.stream, handle.stream.record(), handle.workspace, jitblas.zeros(3, target="host")]
+        things.append(jitblas.plan("axpy_ex:n=3", handle=handle))
+        for thing in things:
+            with pytest.raises(TypeError, match="cannot be copied or pickled"):
+                take(thing)

@@ -48,24 +48,27 @@ class TPipe;
 template <TPosition source, TPosition destination, int32_t depth, auto mask = 0>
 class TQueBind {
 public:
+    // The next buffer that is free, in turn.
     template <typename T>
     JITBLAS_INLINE LocalTensor<T> AllocTensor() {
-        if (used_ == buffers_) {
-            ::twin::QueueMisuse(name_, "AllocTensor: all buffers are in use; FreeTensor is missing or comes too late");
+        for (uint32_t tried = 0; tried < buffers_; ++tried) {
+            ::twin::Slot* slot = &slots_[next_];
+            next_ = next_ + 1 == buffers_ ? 0 : next_ + 1;
+            if (!slot->used) {
+                slot->used = 1;
+                slot->address = slot->home;
+                return View<T>(slot);
+            }
         }
-        ++used_;
-        ::twin::Slot* slot = &slots_[next_];
-        next_ = next_ + 1 == buffers_ ? 0 : next_ + 1;
-        slot->address = slot->home;
-        return View<T>(slot);
+        ::twin::QueueMisuse(name_, "AllocTensor: all buffers are in use; FreeTensor is missing or comes too late");
     }
 
     template <typename T>
-    JITBLAS_INLINE void FreeTensor(LocalTensor<T>&) {
-        if (used_ == 0) {
-            ::twin::QueueMisuse(name_, "FreeTensor: no buffer is in use; it was freed before");
+    JITBLAS_INLINE void FreeTensor(LocalTensor<T>& tensor) {
+        if (!tensor.SlotOf()->used) {
+            ::twin::QueueMisuse(name_, "FreeTensor: the tensor's buffer is not in use; it was freed before");
         }
-        --used_;
+        tensor.SlotOf()->used = 0;
     }
 
     template <typename T>
@@ -102,7 +105,15 @@ public:
     JITBLAS_INLINE bool VacantInQue() const { return queued_ < depth; }
     JITBLAS_INLINE bool HasTensorInQue() const { return queued_ != 0; }
     JITBLAS_INLINE int32_t GetTensorCountInQue() const { return queued_; }
-    JITBLAS_INLINE bool HasIdleBuffer() const { return used_ < buffers_; }
+
+    JITBLAS_INLINE bool HasIdleBuffer() const {
+        for (uint32_t i = 0; i < buffers_; ++i) {
+            if (!slots_[i].used) {
+                return true;
+            }
+        }
+        return false;
+    }
 
     // The twin's own: behind JITBLAS_STREAMING_INPUT and JITBLAS_IN_PLACE.
     JITBLAS_INLINE void AllowBinding() {
@@ -126,7 +137,6 @@ private:
     ::twin::Slot* fifo_[kDepth];
     const char* name_ = "(not initialised)";
     uint32_t buffers_ = 0;
-    uint32_t used_ = 0;
     uint32_t next_ = 0;
     int32_t head_ = 0;
     int32_t queued_ = 0;
@@ -211,7 +221,7 @@ private:
         }
         uint8_t* home = ::twin::block->ub + used_;
         used_ = static_cast<uint32_t>(end);
-        return {home, home, bytes, 0};
+        return {home, home, bytes, 0, 0};
     }
 
     [[noreturn]] __attribute__((noinline, cold)) void Overflow(const char* name, const char* file, uint32_t line,

@@ -13,6 +13,7 @@ struct Slot {
     uint8_t* address;
     uint32_t bytes;
     uint8_t bindable;
+    uint8_t used;  // given out by AllocTensor and not freed yet
 };
 
 }  // namespace twin

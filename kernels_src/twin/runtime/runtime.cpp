@@ -67,6 +67,7 @@ struct Core {
 };
 
 thread_local Core core;
+pthread_key_t ub_key;
 
 struct Pool {
     pthread_mutex_t mutex;
@@ -100,6 +101,7 @@ bool GrowUnifiedBuffer(size_t bytes) {
         return true;
     }
     free(core.ub);
+    pthread_setspecific(ub_key, nullptr);
     core.ub = nullptr;
     core.ub_bytes = 0;
     void* memory = nullptr;
@@ -107,6 +109,7 @@ bool GrowUnifiedBuffer(size_t bytes) {
                        (bytes + kRegisterBytes) / kRegisterBytes * kRegisterBytes + kRegisterBytes) != 0) {
         return false;
     }
+    pthread_setspecific(ub_key, memory);  // freed when the thread ends, whoever's thread it is
     core.ub = static_cast<uint8_t*>(memory);
     core.ub_bytes = bytes;
     return true;
@@ -153,7 +156,6 @@ void* HelperMain(void*) {
     --pool.started;
     pthread_cond_broadcast(&pool.done);
     pthread_mutex_unlock(&pool.mutex);
-    free(core.ub);
     return nullptr;
 }
 
@@ -254,6 +256,9 @@ void ReleaseEvent(Event* event) {
 
 void ReachRecording(Event* event, uint64_t recording) {
     Lock lock(&event->mutex);
+    if (recording <= event->reached) {
+        return;  // a later recording, on another stream, was reached before this one
+    }
     event->time = Nanoseconds();
     event->reached = recording;
     pthread_cond_broadcast(&event->changed);
@@ -278,7 +283,6 @@ void Perform(Command* command, int* status, char* message) {
         }
         case Action::kRecord:
             ReachRecording(command->event, command->recording);
-            ReleaseEvent(command->event);
             break;
         case Action::kCopy:
             memmove(command->destination, command->source, command->bytes);
@@ -289,7 +293,10 @@ void Perform(Command* command, int* status, char* message) {
     }
 }
 
-void Complete(Stream* stream, int status, const char* message) {
+void Complete(Stream* stream, const Command* command, int status, const char* message) {
+    if (command->action == Action::kRecord) {
+        ReleaseEvent(command->event);
+    }
     stream->busy = false;
     ++stream->completed;
     if (status != kSuccess && stream->status == kSuccess) {
@@ -328,15 +335,12 @@ void* WorkerMain(void* argument) {
         Perform(command, &status, message);
         pthread_mutex_lock(&stream->mutex);
         stream->current = nullptr;
+        Complete(stream, command, status, message);
         free(command);
-        Complete(stream, status, message);
     }
     stream->worker_started = false;
     pthread_cond_broadcast(&stream->changed);
     pthread_mutex_unlock(&stream->mutex);
-    free(core.ub);
-    core.ub = nullptr;
-    core.ub_bytes = 0;
     return nullptr;
 }
 
@@ -355,7 +359,7 @@ int RunHere(Stream* stream, Command* command, bool report) {
     char message[kMessageBytes];
     Perform(command, &status, message);
     pthread_mutex_lock(&stream->mutex);
-    Complete(stream, status, message);
+    Complete(stream, command, status, message);
     return report ? status : kSuccess;
 }
 
@@ -458,7 +462,8 @@ void AfterForkInChild() {
     }
 }
 
-__attribute__((constructor)) void RegisterForkHandlers() {
+__attribute__((constructor)) void Initialise() {
+    pthread_key_create(&ub_key, free);
     pthread_atfork(BeforeFork, AfterForkInParent, AfterForkInChild);
 }
 
@@ -599,7 +604,12 @@ EXPORT int jitblas_event_record(void* opaque, void* stream) {
     ++event->owners;
     command.recording = ++event->asked;
     pthread_mutex_unlock(&event->mutex);
-    return Submit(static_cast<Stream*>(stream), &command, kCommandHead);
+    const int status = Submit(static_cast<Stream*>(stream), &command, kCommandHead);
+    if (status != kSuccess) {  // nobody will reach it
+        ReachRecording(event, command.recording);
+        ReleaseEvent(event);
+    }
+    return status;
 }
 
 // 1 once the last recording is reached (or none was ever made).
