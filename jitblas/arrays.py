@@ -11,7 +11,7 @@ import numpy as np
 
 from jitblas import dlpack
 from jitblas.errors import Status, StatusError
-from jitblas.handle import Stream, Unique, default_handle
+from jitblas.handle import Stream, Unique, default_handle, settle
 from jitblas.hardware import ASCEND950PR, COPY_UNIT, HOST
 from jitblas.jit.kernels import default_target, resolve_target, runtime_for
 from jitblas.operators.base import round_up
@@ -237,14 +237,14 @@ class DeviceArray(Unique):
             if not stream.destroyed:  # destroying waits, too
                 stream.synchronize()
         self._memory.streams.clear()
-        host = np.empty(self._memory.nbytes, np.uint8)
+        settle()  # work on borrowed streams that were left meanwhile
+        first, last = bounds(self.view)
+        host = np.empty(last - first, np.uint8)
         stream = default_handle(self.target).stream
-        self._memory.runtime.copy_async(
-            host.__array_interface__["data"][0], self._memory.address, host.nbytes, "to_host", stream.address
-        )
+        target = host.__array_interface__["data"][0]
+        self._memory.runtime.copy_async(target, first, host.nbytes, "to_host", stream.address)
         stream.synchronize()
-        shifted = self.address - self._memory.address
-        whole = np.ndarray(self.shape, self.view.dtype, host, shifted, self.view.strides)
+        whole = np.ndarray(self.shape, self.view.dtype, host, self.address - first, self.view.strides)
         return np.ascontiguousarray(whole)
 
     def __repr__(self) -> str:

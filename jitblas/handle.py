@@ -90,7 +90,7 @@ class Stream(Unique):
         if submitted != completed:
             self._kept.append((submitted, objects))
         if _left_behind:
-            _let_go(wait=False)
+            settle(wait=False)
 
     def leave(self) -> None:
         """Before a borrowed stream is forgotten: what its work uses stays alive until an event of ours is reached."""
@@ -130,8 +130,11 @@ class Stream(Unique):
             pass
 
 
-def _let_go(wait: bool) -> None:
-    """Drop what was left behind and is done; with `wait`, all of it."""
+def settle(wait: bool = True) -> None:
+    """Wait for work on borrowed streams that nobody here holds now, and drop what was kept for it.
+
+    Without `wait`: drop what is done.
+    """
     for item in list(_left_behind):
         runtime, event, _ = item
         if wait:
@@ -160,7 +163,7 @@ def _free_at_exit(target: str) -> None:
         streams = [stream for stream in _streams if stream.target == target]
         for end in (*(handle.destroy for handle in handles), *(stream._free for stream in streams)):
             _quietly(end)
-        _quietly(lambda: _let_go(wait=True))
+        _quietly(settle)
 
     atexit.register(free)
 

@@ -40,21 +40,15 @@ class Kernel:
 
 
 class _Pending:
-    """A kernel that one thread loads and others wait for (concurrent.futures would cost 5 ms of imports)."""
+    """A kernel that one thread loads and others wait for (concurrent.futures would cost 5 ms of imports).
+
+    Done with neither kernel nor error: the loading thread failed for a reason of its own.
+    """
 
     def __init__(self) -> None:
         self.done = threading.Event()
         self.kernel: Kernel | None = None
-        self.error: BaseException | None = None
-
-    def result(self) -> Kernel:
-        self.done.wait()
-        if self.kernel is not None:
-            return self.kernel
-        assert self.error is not None
-        if isinstance(self.error, CompileError):
-            raise self.error.again() from None
-        raise self.error
+        self.error: CompileError | None = None
 
 
 _kernels: dict[Specialization, _Pending] = {}
@@ -66,24 +60,33 @@ def load(specialization: Specialization) -> Kernel:
 
     Threads that ask for one kernel share one compile; a compile error is remembered until :func:`reload`.
     """
-    pending = _kernels.get(specialization)
-    if pending is None:
-        with _lock:
-            pending = _kernels.get(specialization)
-            mine = pending is None
-            if pending is None:
-                pending = _kernels[specialization] = _Pending()
-        if mine:
-            try:
-                pending.kernel = _load(specialization)
-            except BaseException as error:
-                # Without its traceback, whose frames would keep the caller's arrays alive while it is remembered.
-                pending.error = error.with_traceback(None)
-                if not isinstance(error, CompileError) or error.may_pass:
-                    _kernels.pop(specialization, None)
-            finally:
-                pending.done.set()
-    return pending.result()
+    while True:
+        pending = _kernels.get(specialization)
+        if pending is None:
+            with _lock:
+                mine = specialization not in _kernels
+                pending = _kernels.setdefault(specialization, _Pending())
+            if mine:
+                return _fill(pending, specialization)
+        pending.done.wait()
+        if pending.kernel is not None:
+            return pending.kernel
+        if pending.error is not None:
+            raise pending.error.again() from None
+
+
+def _fill(pending: _Pending, specialization: Specialization) -> Kernel:
+    try:
+        pending.kernel = _load(specialization)
+        return pending.kernel
+    except BaseException as error:
+        if isinstance(error, CompileError) and not error.may_pass:
+            pending.error = error.again()  # a copy, whose traceback does not keep the caller's arrays alive
+        else:
+            _kernels.pop(specialization, None)
+        raise
+    finally:
+        pending.done.set()
 
 
 def _load(specialization: Specialization) -> Kernel:

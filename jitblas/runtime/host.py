@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import ctypes
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -60,6 +61,11 @@ class HostRuntime:
         """Address of the C function that tells whether a stream has nothing to do."""
         self._streams: set[int] = set()
         # Reentrant: a garbage collection inside the lock may finalise memory, which takes it, too.
+        self._lock = threading.RLock()
+        os.register_at_fork(after_in_child=self._after_fork_in_child)
+
+    def _after_fork_in_child(self) -> None:
+        """A thread of the parent may have held the lock."""
         self._lock = threading.RLock()
 
     def profile(self) -> Profile:

@@ -6,12 +6,13 @@
 
 // Declares that what a queue's tensors receive from global memory is only read (STREAMING_INPUT), or is changed in
 // place and copied back to the very range it came from (IN_PLACE). The twin then lets the tensor point at global memory
-// instead of copying it; docs/twin.md has the rules, and the check build enforces them.
+// instead of copying it; docs/twin.md has the rules, a check build is to enforce them.
 #define JITBLAS_STREAMING_INPUT(queue) static_cast<void>(queue)
 #define JITBLAS_IN_PLACE(queue) static_cast<void>(queue)
 
-// Asks for data that will be read soon. The chip's threads hide each other's latency; a CPU thread has only itself.
-#define JITBLAS_PREFETCH(address) static_cast<void>(address)
+// Asks for data that will be read soon, `offset` elements from an address; beyond the array's end it asks for nothing.
+// The chip's threads hide each other's latency; a CPU thread has only itself.
+#define JITBLAS_PREFETCH(address, offset)
 
 // What a launch function returns: zero, or the twin's status of the launch just made. On the chip launch errors surface
 // at the stream's next synchronisation.

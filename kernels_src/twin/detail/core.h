@@ -35,6 +35,7 @@ static const JitblasRuntime* runtime = nullptr;
 static thread_local const JitblasBlock* block = nullptr;
 static thread_local int launch_status = 0;
 
+// Ends the block by a jump out of the kernel, so kernels and the twin hold no objects whose destructors matter.
 [[noreturn]] inline void Fail(const char* message) {
     runtime->fail(message);
 }

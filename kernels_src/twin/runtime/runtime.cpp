@@ -170,7 +170,7 @@ bool StartThread(void* (*main)(void*), void* argument) {
 
 // Runs one launch to its end; helpers join when there is more than one block to share.
 void Execute(Running* running) {
-    if (running->launch->blocks > 1 && pool.wanted > 1) {
+    if (running->launch->blocks > 1 && __atomic_load_n(&pool.wanted, __ATOMIC_RELAXED) > 1) {
         pthread_mutex_lock(&pool.mutex);
         while (!pool.closing && pool.started + 1 < pool.wanted && StartThread(HelperMain, nullptr)) {
             ++pool.started;
@@ -298,18 +298,12 @@ void Complete(Stream* stream, const Command* command, int status, const char* me
         ReleaseEvent(command->event);
     }
     stream->busy = false;
-    ++stream->completed;
+    __atomic_store_n(&stream->completed, stream->completed + 1, __ATOMIC_RELAXED);  // read by jitblas_stream_idle
     if (status != kSuccess && stream->status == kSuccess) {
         stream->status = status;
         snprintf(stream->message, sizeof(stream->message), "%s", message);
     }
     pthread_cond_broadcast(&stream->changed);
-}
-
-void DestroyStream(Stream* stream) {
-    pthread_mutex_destroy(&stream->mutex);
-    pthread_cond_destroy(&stream->changed);
-    free(stream);
 }
 
 void* WorkerMain(void* argument) {
@@ -353,7 +347,7 @@ void AwaitIdle(Stream* stream) {
 // Runs the command on this thread. The stream is idle and its mutex held; it is held again on return.
 int RunHere(Stream* stream, Command* command, bool report) {
     stream->busy = true;
-    ++stream->submitted;
+    __atomic_store_n(&stream->submitted, stream->submitted + 1, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&stream->mutex);
     int status;
     char message[kMessageBytes];
@@ -363,9 +357,18 @@ int RunHere(Stream* stream, Command* command, bool report) {
     return report ? status : kSuccess;
 }
 
+// Everything before the arguments: a command that is not queued never copies them.
+constexpr size_t kCommandHead = offsetof(Command, arguments);
+
+// A command with nothing but its action set. Its arguments stay unset.
+void Prepare(Command* command, Action action) {
+    memset(static_cast<void*>(command), 0, kCommandHead);
+    command->action = action;
+}
+
 // Appends a copy of the command, or runs it here: with WAIT in its turn, with SMALL if the stream is idle, and whenever
 // there is no thread to hand it to (after shutdown).
-int Submit(Stream* stream, Command* command, size_t command_bytes) {
+int Submit(Stream* stream, Command* command) {
     const bool wait = (command->mode & JITBLAS_LAUNCH_WAIT) != 0;
     pthread_mutex_lock(&stream->mutex);
     if (wait) {
@@ -377,7 +380,7 @@ int Submit(Stream* stream, Command* command, size_t command_bytes) {
         pthread_mutex_unlock(&stream->mutex);
         return status;
     }
-    if (!stream->worker_started && !shut_down && StartThread(WorkerMain, stream)) {
+    if (!stream->worker_started && !__atomic_load_n(&shut_down, __ATOMIC_RELAXED) && StartThread(WorkerMain, stream)) {
         stream->worker_started = true;
     }
     if (!stream->worker_started) {
@@ -391,7 +394,7 @@ int Submit(Stream* stream, Command* command, size_t command_bytes) {
         pthread_mutex_unlock(&stream->mutex);
         return kAllocFailed;
     }
-    memcpy(queued, command, command_bytes);
+    memcpy(static_cast<void*>(queued), command, kCommandHead);
     if (queued->action == Action::kLaunch) {
         memcpy(queued->arguments, command->launch.arguments, command->launch.argument_bytes);
         queued->launch.arguments = queued->arguments;
@@ -399,14 +402,11 @@ int Submit(Stream* stream, Command* command, size_t command_bytes) {
     queued->following = nullptr;
     (stream->tail == nullptr ? stream->head : stream->tail->following) = queued;
     stream->tail = queued;
-    ++stream->submitted;
+    __atomic_store_n(&stream->submitted, stream->submitted + 1, __ATOMIC_RELAXED);
     pthread_cond_broadcast(&stream->changed);
     pthread_mutex_unlock(&stream->mutex);
     return kSuccess;
 }
-
-// Everything before the arguments: a command that is not queued never copies them.
-constexpr size_t kCommandHead = offsetof(Command, arguments);
 
 int Launch(uintptr_t stream_and_mode, const JitblasLaunch* launch) {
     Stream* stream = reinterpret_cast<Stream*>(stream_and_mode & ~static_cast<uintptr_t>(JITBLAS_LAUNCH_MODE_MASK));
@@ -415,11 +415,10 @@ int Launch(uintptr_t stream_and_mode, const JitblasLaunch* launch) {
         return kInvalidValue;
     }
     Command command;
-    memset(static_cast<void*>(&command), 0, kCommandHead);
-    command.action = Action::kLaunch;
+    Prepare(&command, Action::kLaunch);
     command.mode = static_cast<uint32_t>(stream_and_mode & JITBLAS_LAUNCH_MODE_MASK);
     command.launch = *launch;
-    return Submit(stream, &command, kCommandHead);
+    return Submit(stream, &command);
 }
 
 const JitblasRuntime runtime_table = {JITBLAS_ABI_VERSION, Launch, Fail};
@@ -483,7 +482,7 @@ EXPORT const JitblasRuntime* jitblas_runtime_table() {
 // Threads that share a launch's blocks, the launching one included.
 EXPORT void jitblas_set_threads(uint32_t threads) {
     Lock lock(&pool.mutex);
-    pool.wanted = threads == 0 ? 1 : threads;
+    __atomic_store_n(&pool.wanted, threads == 0 ? 1 : threads, __ATOMIC_RELAXED);
     pthread_cond_broadcast(&pool.work);
 }
 
@@ -527,14 +526,20 @@ EXPORT void jitblas_stream_destroy(void* opaque) {
         pthread_cond_wait(&stream->changed, &stream->mutex);
     }
     pthread_mutex_unlock(&stream->mutex);
-    DestroyStream(stream);
+    pthread_mutex_destroy(&stream->mutex);
+    pthread_cond_destroy(&stream->changed);
+    free(stream);
 }
 
-// Waits until the stream is idle. Returns the first failure since the last call and its message, then forgets both.
+// Waits for everything submitted so far. Returns the first failure since the last call and its message, then forgets
+// both.
 EXPORT int jitblas_stream_synchronize(void* opaque, char* message, size_t bytes) {
     Stream* stream = static_cast<Stream*>(opaque);
     Lock lock(&stream->mutex);
-    AwaitIdle(stream);
+    const uint64_t last = stream->submitted;
+    while (stream->completed < last) {
+        pthread_cond_wait(&stream->changed, &stream->mutex);
+    }
     const int status = stream->status;
     if (status != kSuccess) {
         snprintf(message, bytes, "%s", stream->message);
@@ -561,22 +566,20 @@ EXPORT int jitblas_stream_idle(void* stream_and_mode) {
 
 EXPORT int jitblas_copy_async(void* stream, void* destination, const void* source, size_t bytes) {
     Command command;
-    memset(static_cast<void*>(&command), 0, kCommandHead);
-    command.action = Action::kCopy;
+    Prepare(&command, Action::kCopy);
     command.destination = destination;
     command.source = source;
     command.bytes = bytes;
-    return Submit(static_cast<Stream*>(stream), &command, kCommandHead);
+    return Submit(static_cast<Stream*>(stream), &command);
 }
 
 EXPORT int jitblas_set_async(void* stream, void* destination, int byte, size_t bytes) {
     Command command;
-    memset(static_cast<void*>(&command), 0, kCommandHead);
-    command.action = Action::kSet;
+    Prepare(&command, Action::kSet);
     command.destination = destination;
     command.byte = byte;
     command.bytes = bytes;
-    return Submit(static_cast<Stream*>(stream), &command, kCommandHead);
+    return Submit(static_cast<Stream*>(stream), &command);
 }
 
 EXPORT void* jitblas_event_create() {
@@ -596,15 +599,14 @@ EXPORT void jitblas_event_destroy(void* event) {
 EXPORT int jitblas_event_record(void* opaque, void* stream) {
     Event* event = static_cast<Event*>(opaque);
     Command command;
-    memset(static_cast<void*>(&command), 0, kCommandHead);
-    command.action = Action::kRecord;
+    Prepare(&command, Action::kRecord);
     command.mode = JITBLAS_LAUNCH_SMALL;
     command.event = event;
     pthread_mutex_lock(&event->mutex);
     ++event->owners;
     command.recording = ++event->asked;
     pthread_mutex_unlock(&event->mutex);
-    const int status = Submit(static_cast<Stream*>(stream), &command, kCommandHead);
+    const int status = Submit(static_cast<Stream*>(stream), &command);
     if (status != kSuccess) {  // nobody will reach it
         ReachRecording(event, command.recording);
         ReleaseEvent(event);
@@ -647,7 +649,7 @@ EXPORT void jitblas_release(void* memory) {
 // Before the process exits: waits for every stream and ends all threads. Launches made later run on their caller.
 EXPORT void jitblas_shutdown() {
     pthread_mutex_lock(&streams_mutex);
-    shut_down = true;
+    __atomic_store_n(&shut_down, true, __ATOMIC_RELAXED);
     for (Stream* stream = streams; stream != nullptr; stream = stream->following) {
         Lock lock(&stream->mutex);
         AwaitIdle(stream);
