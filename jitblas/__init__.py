@@ -1,4 +1,4 @@
-"""jitblas: BLAS and FFT kernels in Ascend C, compiled at the first call, for the Ascend 950 and for this CPU.
+"""jitblas: BLAS kernels in Ascend C, compiled at the first call, for the Ascend 950 and for this CPU.
 
 Importing costs nothing: every name below is fetched when it is first used.
 """

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from jitblas.arrays import MAX_SIZE, DeviceArray, bounds, word_of
+from jitblas.arrays import DTYPE_WORDS, MAX_SIZE, DeviceArray, bounds, word_of
 from jitblas.dispatch import prepare_axpy_ex, run_axpy_ex
-from jitblas.errors import Error, Status, StatusError
+from jitblas.errors import Status, StatusError
 from jitblas.handle import Handle, Stream
 
 
@@ -125,6 +125,8 @@ def aclblasSetWorkspace(handle: Handle | None, ptr: Any, size: int) -> Status:
         address, end = _locate(ptr, "ptr")
         if address == 0:
             raise _Refused(Status.INVALID_VALUE, "ptr is null")
+        if isinstance(ptr, np.ndarray) and not ptr.flags.writeable:
+            raise _Refused(Status.INVALID_VALUE, "the array at ptr is read-only, and a workspace is written")
         if end is not None and end - address < nbytes:
             raise _Refused(Status.INVALID_VALUE, f"the array at ptr has {end - address} bytes, size is {nbytes}")
         h.set_workspace((address, nbytes))
@@ -139,7 +141,9 @@ def _on_handle(function: str, handle: Handle | None, action: Any) -> Status:
         return refused
     try:
         action(handle)
-    except (Error, _Refused, MemoryError) as error:
+    except TypeError:
+        raise
+    except Exception as error:
         return _guarded(function, error)
     return Status.SUCCESS
 
@@ -214,7 +218,9 @@ def aclblasAxpyEx(
             for used in (x, y):
                 if isinstance(used, DeviceArray):
                     used.used_on(handle.stream)
-    except (Error, _Refused, MemoryError) as error:
+    except TypeError:
+        raise
+    except Exception as error:
         return _guarded(function, error)
     return Status.SUCCESS
 
@@ -319,6 +325,10 @@ def _check_vector(
             raise _Refused(Status.INVALID_VALUE, f"{name} is on {array.target}, the handle on {handle.target}")
         if array.dtype != word:
             raise _Refused(Status.INVALID_VALUE, f"{name} is an array of {array.dtype}, its type argument says {word}")
+    elif (torch := sys.modules.get("torch")) is not None and isinstance(array, torch.Tensor):
+        name_of = str(array.dtype).removeprefix("torch.")
+        if DTYPE_WORDS.get(name_of) != word:
+            raise _Refused(Status.INVALID_VALUE, f"{name} is a tensor of {name_of}, its type argument says {word}")
     if end is not None:
         needed = ((n - 1) * abs(inc) + 1) * size
         if end - address < needed:
@@ -342,8 +352,9 @@ def _read_scalar(alpha: Any, address: int, handle: Handle) -> tuple[float, bool]
                 Status.INVALID_VALUE, f"alpha is an array of {alpha.size} {alpha.dtype}; one float32 is needed"
             )
     elif isinstance(alpha, _CTYPES_DATA) and not isinstance(alpha, _CTYPES_POINTERS):
-        if ctypes.sizeof(alpha) < 4:
-            raise _Refused(Status.INVALID_VALUE, "alpha has fewer than 4 bytes; one FP32 number is needed")
+        kind = getattr(alpha, "_type_", None)
+        if kind not in ("f", ctypes.c_float):  # a c_float, or an array of them
+            raise _Refused(Status.INVALID_VALUE, f"alpha is a {type(alpha).__name__}; a c_float is needed")
     elif handle.runtime.is_device_pointer(address):
         return 0.0, True
     return ctypes.c_float.from_address(address).value, False

@@ -2,7 +2,7 @@
 
 A *target* is what a kernel is compiled for; a *tiling profile* is the set of numbers that tilings are computed from.
 They are apart because a host build can be tiled like the chip (that is how kernels are checked for the chip).
-Sources: the design's ASCEND notes for the 950PR (arch35, dav-3510); host numbers were tuned by `jitblas bench`.
+Sources: CANN's public documentation and headers for arch35 (dav-3510); host numbers were tuned by `jitblas bench`.
 """
 
 from __future__ import annotations

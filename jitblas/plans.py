@@ -14,7 +14,6 @@ from jitblas.handle import Handle, Unique, default_handle
 from jitblas.jit.kernels import load
 from jitblas.jit.specialization import Specialization, specialize
 from jitblas.operators import OPERATORS
-from jitblas.operators.axpy_ex import bytes_moved
 from jitblas.problem import Problem
 from jitblas.runtime.host import HostRuntime
 
@@ -34,11 +33,13 @@ class Plan(Unique):
         self.handle = handle
         profile = handle.runtime.profile()
         self.specialization: Specialization = specialize(problem, handle.target, exact, profile=profile)
-        blocks, values = OPERATORS[problem.op].tiling(problem, profile)
+        operator = OPERATORS[problem.op]
+        blocks, values = operator.tiling(problem, profile)
+        self._bytes = operator.bytes_moved(problem)
         baked = {name for name, _ in self.specialization.baked}
         self._kernel = load(self.specialization)
         tiling = self._kernel.tiling(**{name: value for name, value in values.items() if name not in baked})
-        self._prepared = Prepared(self._kernel.launch, blocks, tiling, bytes_moved(problem) < SMALL_BYTES)
+        self._prepared = Prepared(self._kernel.launch, blocks, tiling, self._bytes < SMALL_BYTES)
         self._call: Callable[..., Any] = self._checked
         handle.plans.add(self)
         self.follow_handle()
@@ -90,7 +91,7 @@ class Plan(Unique):
             "alpha",
             arrays,
             result=1,
-            quick=bytes_moved(self.problem) < QUICK_BYTES,
+            quick=self._bytes < QUICK_BYTES,
             fallback=fallback,
         )
 

@@ -1,8 +1,8 @@
-"""The problem line: one grammar for tests, benchmarks, manifests and the command line.
+"""The problem line: one grammar for tests, benchmarks and the command line.
 
-    operator:FLAGS,name=value,...        axpy_ex:n=1e6,dtype=bf16
+    operator:name=value,...        axpy_ex:n=1e6,dtype=bf16
 
-Names, types, defaults and flags are each operator's own (:data:`jitblas.operators.OPERATORS`).
+Names, types and defaults are each operator's own (:data:`jitblas.operators.OPERATORS`).
 """
 
 from __future__ import annotations
@@ -83,8 +83,7 @@ class Problem:
             name, equals, value = (part.strip() for part in item.partition("="))
             if not equals or name not in parameters:
                 raise ProblemSyntaxError(
-                    f"{text!r}: unknown {'name' if equals else 'flag'} {name!r}; "
-                    f"{op} takes {', '.join(f'{known}=' for known in parameters)}"
+                    f"{text!r}: unknown name {name!r}; {op} takes {', '.join(f'{known}=' for known in parameters)}"
                 )
             if name in given:
                 raise ProblemSyntaxError(f"{text!r}: {name} is given twice")

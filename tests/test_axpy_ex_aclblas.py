@@ -529,3 +529,11 @@ def test_destroying_a_handle_waits_for_its_work() -> None:
         assert call(handle, n=y.size, x=x, y=y) == Status.SUCCESS
     assert aclblas.aclblasDestroy(handle) == Status.SUCCESS
     assert (y == 40).all()
+
+
+@pytest.mark.parametrize("alpha", [ctypes.c_double(2), ctypes.c_int(2), (ctypes.c_double * 1)(2)], ids=str)
+def test_an_alpha_of_another_ctypes_type_is_invalid(handle: jitblas.Handle, alpha: Any) -> None:
+    x, y = np.ones(4, "f4"), np.ones(4, "f4")
+    assert aclblas.aclblasAxpyEx(handle, 4, alpha, 0, x, 0, 1, y, 0, 1, 0) == Status.INVALID_VALUE
+    assert "a c_float is needed" in jitblas.last_error()
+    assert (y == 1).all()

@@ -37,7 +37,7 @@ find_python() { # sets $python
 }
 
 cxx_counts() { # does any compiler make a shared object of C++17?
-    printf '#include <thread>\ninline int n = 0;\nextern "C" void f() { if constexpr (sizeof n > 1) std::thread([] { ++n; }).join(); }\n' \
+    printf 'inline thread_local int n = 0;\nextern "C" int f() { if constexpr (sizeof n > 1) return ++n; else return 0; }\n' \
         >.venv/probe.cpp
     for cxx in "${JITBLAS_CXX-}" "${CXX-}" g++ clang++ c++; do # unquoted below: CXX="ccache g++" is a custom
         [ "$cxx" ] || continue

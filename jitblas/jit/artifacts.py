@@ -20,8 +20,8 @@ from jitblas.store import Entry, Key, Store
 from jitblas.store.entry import OBJECT, SCHEMA, BadEntry, describe, record_headers, verify, write_meta
 from jitblas.toolchain.base import Toolchain, run
 
-MOST_EDITS = 3
-"""Compiles that are thrown away because the sources were edited meanwhile, before giving up."""
+MOST_TRIES = 4
+"""Compiles before giving up: one is thrown away if sources were edited meanwhile, or the store had no room for it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,14 +132,23 @@ def obtain(recipe: Recipe) -> tuple[Path, str]:
             raise
         return entry.shared_object, str(entry.key)
     entry = store().find(key)
-    for _ in range(MOST_EDITS):
+    for _ in range(MOST_TRIES):
         if entry is not None:
             return entry.shared_object, str(entry.key)
         # What is compiled is what the files hold now, not what they held when this process first read them.
         recipe = recipe.fresh()
         key = recipe.key()
-        with store().lock(key, config.lock_timeout(), functools.partial(_tell_waiting, recipe.title)):
-            entry = store().find(key) or _compile(recipe, key)
+        try:
+            with store().lock(key, config.lock_timeout(), functools.partial(_tell_waiting, recipe.title)):
+                entry = store().find(key) or _compile(recipe, key)
+        except OSError as error:
+            if not store().retreat(error.strerror or str(error)):
+                raise CacheError(
+                    f"{recipe.title} cannot be built: {error}; make room in the temporary folder"
+                ) from None
+        except CompileError:
+            if not (store().is_full() and store().retreat("its file system is full")):
+                raise
     if entry is not None:
         return entry.shared_object, str(entry.key)
     raise CacheError(f"the sources of {recipe.title} change faster than they compile; try again when they rest")
@@ -186,7 +195,7 @@ def _compile(recipe: Recipe, key: Key) -> Entry | None:
 
     compiler = recipe.toolchain()
     started = time.perf_counter()
-    with store().private_folder() as folder, tempfile.TemporaryDirectory(dir=folder, prefix="empty-") as empty:
+    with store().private_folder() as folder, tempfile.TemporaryDirectory(prefix="jitblas-empty-") as empty:
         source_name = f"kernel{compiler.suffix}"
         text = recipe.source()
         (folder / source_name).write_text(text, encoding="utf-8")
@@ -197,11 +206,11 @@ def _compile(recipe: Recipe, key: Key) -> Entry | None:
             raise CompileError(argv, finished.returncode, finished.output, text, str(key))
         if recipe.fresh().what != recipe.what:
             return None
-        os.rmdir(empty)
         os.chmod(folder / OBJECT, 0o700)
         _flush(folder / OBJECT)
         headers = _outside_headers(depfile, [str(folder), *recipe.include])
-        depfile.unlink(missing_ok=True)
+        for leftover in set(os.listdir(folder)) - {OBJECT, source_name}:
+            (folder / leftover).unlink()
         write_meta(
             folder,
             {

@@ -97,5 +97,5 @@ def tiling_of(n: int, incx: int, incy: int, alpha: float, profile: Profile) -> t
 
 
 def bytes_moved(problem: Problem) -> int:
-    """Memory traffic of a call that finds nothing in a cache: x and y read, y written."""
+    """x and y are read, y is written."""
     return int(3 * problem["n"] * DTYPES[problem["dtype"]][1])

@@ -12,7 +12,6 @@ from jitblas.problem import Parameter, Problem, Value
 
 FIELD_TYPES: Mapping[str, type[Any]] = {
     "uint32_t": ctypes.c_uint32,
-    "int32_t": ctypes.c_int32,
     "uint64_t": ctypes.c_uint64,
     "int64_t": ctypes.c_int64,
     "float": ctypes.c_float,
@@ -67,6 +66,9 @@ class Operator(Protocol):
 
     def tiling(self, problem: Problem, profile: Profile) -> tuple[int, dict[str, int | float]]:
         """(blocks, tiling values) of a launch."""
+
+    def bytes_moved(self, problem: Problem) -> int:
+        """Bytes of the elements that a call reads and writes."""
 
 
 _structs: dict[tuple[tuple[str, str], ...], type[ctypes.Structure]] = {}

@@ -62,11 +62,10 @@ class HostRuntime:
         self._streams: set[int] = set()
         # Reentrant: a garbage collection inside the lock may finalise memory, which takes it, too.
         self._lock = threading.RLock()
-        os.register_at_fork(after_in_child=self._after_fork_in_child)
-
-    def _after_fork_in_child(self) -> None:
-        """A thread of the parent may have held the lock."""
-        self._lock = threading.RLock()
+        # Held across a fork, so that a child finds it free and the tables whole.
+        os.register_at_fork(
+            before=self._lock.acquire, after_in_parent=self._lock.release, after_in_child=self._lock.release
+        )
 
     def profile(self) -> Profile:
         return PROFILES[HOST]

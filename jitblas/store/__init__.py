@@ -20,6 +20,16 @@ from jitblas.store.entry import META, BadEntry, Entry, Key, folder_of, headers_c
 __all__ = ["BadEntry", "Entry", "Key", "Store"]
 
 
+BUILD = "build-"
+"""Begins the names of private folders."""
+
+STALE_SECONDS = 3600.0
+"""A private folder that old belongs to a compile that was killed; compiles are stopped after ten minutes."""
+
+LEAST_BYTES, LEAST_INODES = 1 << 20, 16
+"""A kernel needs a twentieth of that; a file system with less is as good as full."""
+
+
 class Store:
     """Artifacts by key.
 
@@ -37,6 +47,7 @@ class Store:
 
     def __init__(self, cache_folder: Path | None, read_only: list[Path], *, writable: bool = True) -> None:
         self.writable = writable
+        self._cache_folder = cache_folder
         if cache_folder is None:
             self.root = folders.temporary_root()
         else:
@@ -100,11 +111,52 @@ class Store:
         import shutil
         import tempfile
 
-        folder = Path(tempfile.mkdtemp(prefix=f"build-{os.getpid()}-", dir=self.root))
+        if not self.root.is_dir() and self._cache_folder is not None:
+            self._move(folders.writable_root(self._cache_folder))  # somebody deleted it under us
+        self._sweep()
+        folder = Path(tempfile.mkdtemp(prefix=f"{BUILD}{os.getpid()}-", dir=self.root))
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def retreat(self, reason: str) -> bool:
+        """Go on in a temporary folder, because nothing more can be put here; False if that is where we are."""
+        if self._cache_folder is None:
+            return False
+        print(
+            f"jitblas: no kernel can be put into the store {self.root} ({reason}); kernels of this process go to a "
+            f"temporary folder. `jitblas cache clear` makes room, JITBLAS_CACHE_DIR names another place.",
+            file=sys.stderr,
+        )
+        self._cache_folder = None
+        self._move(folders.temporary_root())
+        return True
+
+    def is_full(self) -> bool:
+        """Whether the file system has no room for another kernel."""
+        try:
+            found = os.statvfs(self.root)
+        except OSError:
+            return True
+        no_inodes = found.f_files > 0 and found.f_favail < LEAST_INODES
+        return no_inodes or found.f_bavail * found.f_frsize < LEAST_BYTES
+
+    def _move(self, root: Path) -> None:
+        self.roots = [root, *(other for other in self.roots if other != root)]
+        self.root = root
+
+    def _sweep(self) -> None:
+        """Remove what killed compiles left."""
+        import shutil
+
+        oldest = time.time() - STALE_SECONDS
+        for folder in self.root.glob(f"{BUILD}*"):
+            try:
+                if folder.stat().st_mtime < oldest:
+                    shutil.rmtree(folder, ignore_errors=True)
+            except OSError:
+                pass  # somebody else removed it
 
     def publish(self, key: Key, folder: Path) -> Entry:
         """Move a complete private folder to its place by one rename.

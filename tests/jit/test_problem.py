@@ -68,7 +68,7 @@ def test_equal_problems_are_equal_and_hash_alike() -> None:
         ("axpy_ex", "n= is missing"),
         ("axpy_ex:dtype=fp16", "n= is missing"),
         ("axpy_ex:n=4,m=3", "unknown name 'm'; axpy_ex takes n=, dtype="),
-        ("axpy_ex:NT,n=4", "unknown flag 'NT'"),
+        ("axpy_ex:NT,n=4", "unknown name 'NT'"),
         ("axpy_ex:n=4,n=5", "n is given twice"),
         ("axpy_ex:n=-1", "at least 0"),
         ("axpy_ex:n=2147483648", "at most 2147483647"),

@@ -519,3 +519,26 @@ def test_what_stands_for_something_of_this_process_cannot_be_copied(take: Callab
         for thing in things:
             with pytest.raises(TypeError, match="cannot be copied or pickled"):
                 take(thing)
+
+
+def test_forks_while_other_threads_allocate_leave_usable_children(python: Any) -> None:
+    python("""
+import os, threading, jitblas
+stop = threading.Event()
+def allocate():
+    while not stop.is_set():
+        jitblas.empty(10)
+jitblas.empty(10)
+threads = [threading.Thread(target=allocate) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for _ in range(60):
+    pid = os.fork()
+    if pid == 0:
+        jitblas.empty(10)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+stop.set()
+for thread in threads:
+    thread.join()
+""")
