@@ -68,7 +68,7 @@ def threads() -> int:
     """JITBLAS_THREADS, or the processors that affinity and the control group's quota leave us."""
     text = os.environ.get("JITBLAS_THREADS")
     if text:
-        if not text.isdigit() or not 1 <= int(text) <= 4096:
+        if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= 4096:
             raise Error(f"JITBLAS_THREADS={text}: a number from 1 to 4096 is accepted")
         return int(text)
     allowed = len(os.sched_getaffinity(0))

@@ -17,6 +17,9 @@ from jitblas.errors import ProblemSyntaxError
 
 Value = int | float | str
 
+MOST_CHOICES = 100_000
+"""Values of one range; more is a slip of the pen."""
+
 
 @dataclass(frozen=True, eq=False)
 class Parameter:
@@ -161,6 +164,8 @@ def _choices(body: str, text: str) -> Iterator[str]:
     if not finite or (step[3] == "*" and (by <= 1 or first <= 0)) or (step[3] == "+" and by <= 0):
         raise ProblemSyntaxError(f"{text!r}: {body!r} never reaches its end")
     value = first
+    if step[3] == "+" and (last - first) / by > MOST_CHOICES:
+        raise ProblemSyntaxError(f"{text!r}: {body!r} has more than {MOST_CHOICES} values")
     while value <= last * (1 + 1e-12):
         yield _number_text(round(value, 9))
         value = value * by if step[3] == "*" else value + by

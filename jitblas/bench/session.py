@@ -76,7 +76,7 @@ class Session:
         try:
             data = make_data(problem)
             found = entries(data, handle, self.exact)
-        except Error as error:
+        except (Error, ValueError, MemoryError) as error:
             yield Row(str(problem), "plan", "class", self.threads[0], self.protocol.state, error=str(error))
             return
         for threads in self.threads:

@@ -180,7 +180,7 @@ def _any_entry(recipe: Recipe) -> Entry | None:
         runnable.append((len(needed), root, key))
     for _, root, key in sorted(runnable, key=lambda item: -item[0]):
         try:
-            entry = verify(root, key)
+            entry = verify(root, key, store().owners(root))
         except BadEntry as reason:
             _say(f"entry {key} is not used: {reason}")
             continue
@@ -206,7 +206,8 @@ def _compile(recipe: Recipe, key: Key) -> Entry | None:
             raise CompileError(argv, finished.returncode, finished.output, text, str(key))
         if recipe.fresh().what != recipe.what:
             return None
-        os.chmod(folder / OBJECT, 0o700)
+        for name in (OBJECT, source_name):
+            os.chmod(folder / name, 0o644)  # whatever the umask: what a group could write is not loaded from a tier
         _flush(folder / OBJECT)
         headers = _outside_headers(depfile, [str(folder), *recipe.include])
         for leftover in set(os.listdir(folder)) - {OBJECT, source_name}:
@@ -261,7 +262,7 @@ def _flush(path: Path) -> None:
 def _outside_headers(depfile: Path, ours: list[str]) -> list[list[Any]]:
     """The headers that a compile read outside our own tree, from the compiler's dependency file."""
     try:
-        words = read_depfile(depfile.read_text(encoding="utf-8"))
+        words = read_depfile(os.fsdecode(depfile.read_bytes()))
     except (OSError, ValueError):
         return []
     outside = [word for word in words if not any(word.startswith(f"{folder}{os.sep}") for folder in ours)]

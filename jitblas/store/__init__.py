@@ -67,6 +67,10 @@ class Store:
         """Where a compiler may keep caches of its own."""
         return str(self.root / "compiler-cache")
 
+    def owners(self, root: Path) -> tuple[int, ...] | None:
+        """Who may own what is loaded from a read-only tier; our own folder lets nobody else in."""
+        return None if self.writable and root == self.root else (0, os.geteuid())
+
     def find(self, key: Key) -> Entry | None:
         """The verified entry of a key, from the writable store or a read-only tier.
 
@@ -74,7 +78,7 @@ class Store:
         """
         for root in self.roots:
             try:
-                entry = verify(root, key)
+                entry = verify(root, key, self.owners(root))
                 if entry is None:
                     continue
                 changed = headers_changed(entry.meta.get("headers", ()))
@@ -100,7 +104,7 @@ class Store:
             for how in hows:
                 key = Key(what, how)
                 try:
-                    found.append((root, key, read_meta(folder_of(root, key), key)))
+                    found.append((root, key, read_meta(folder_of(root, key), key, self.owners(root))))
                 except BadEntry:
                     continue
         return sorted(found, key=lambda item: -float(item[2].get("built", 0)))

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jitblas.digest import hex_digest
+from jitblas.store.folders import refusal
 
 SCHEMA = 1
 OBJECT = "kernel.so"
@@ -54,17 +56,32 @@ def folder_of(root: Path, key: Key) -> Path:
     return root / key.what[:2] / key.what / key.how
 
 
-def read_meta(folder: Path, key: Key) -> dict[str, Any]:
+def read_meta(folder: Path, key: Key, owners: tuple[int, ...] | None = None) -> dict[str, Any]:
     """meta.json of an entry; BadEntry unless it is one of ours and says the key that its path says."""
     try:
-        meta = json.loads((folder / META).read_bytes())
-    except (OSError, ValueError) as error:
-        raise BadEntry(f"{META} cannot be read ({error})") from None
+        meta = json.loads(_read(folder / META, owners))
+    except (ValueError, RecursionError) as error:
+        raise BadEntry(f"{META} cannot be read ({type(error).__name__})") from None
     if not isinstance(meta, dict) or meta.get("schema") != SCHEMA or not _well_formed(meta):
         raise BadEntry(f"{META} is not of schema {SCHEMA}")
     if meta.get("what") != key.what or meta.get("how") != key.how:
         raise BadEntry(f"{META} belongs to another key")
     return meta
+
+
+def _read(path: Path, owners: tuple[int, ...] | None) -> bytes:
+    """A regular file's bytes; BadEntry for links, pipes, and files that others than `owners` could have written."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError as error:
+        raise BadEntry(f"{path.name} cannot be read ({error.strerror})") from None
+    with open(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise BadEntry(f"{path.name} is no regular file")
+        if owners is not None and (found.st_uid not in owners or found.st_mode & 0o022):
+            raise BadEntry(f"{path.name} can be written by others")
+        return file.read()
 
 
 def _well_formed(meta: dict[str, Any]) -> bool:
@@ -82,17 +99,21 @@ def _well_formed(meta: dict[str, Any]) -> bool:
     )
 
 
-def verify(root: Path, key: Key) -> Entry | None:
-    """The entry, its files checked byte for byte; None if there is none, BadEntry if it must not be loaded."""
+def verify(root: Path, key: Key, owners: tuple[int, ...] | None = None) -> Entry | None:
+    """The entry, its files checked byte for byte; None if there is none, BadEntry if it must not be loaded.
+
+    `owners`: who may own its folders and files, nobody else being able to write them; None: the root keeps others out.
+    """
     folder = folder_of(root, key)
-    if not os.path.isdir(folder):
+    if not os.path.lexists(folder):
         return None
-    meta = read_meta(folder, key)
+    for place in (folder, folder.parent, folder.parent.parent):
+        reason = refusal(place, owners) if owners is not None else None if place.is_dir() else "is not a folder"
+        if reason is not None:
+            raise BadEntry(f"{place} {reason}")
+    meta = read_meta(folder, key, owners)
     for name, facts in meta["files"].items():
-        try:
-            data = (folder / os.path.basename(name)).read_bytes()
-        except OSError as error:
-            raise BadEntry(f"{name} cannot be read ({error.strerror})") from None
+        data = _read(folder / os.path.basename(name), owners)
         if [len(data), hex_digest(data)] != [facts.get("size"), facts.get("sha256")]:
             raise BadEntry(f"{name} is not the file that was published ({len(data)} bytes)")
     return Entry(key, folder, meta)
@@ -137,6 +158,7 @@ def record_headers(paths: Iterable[str]) -> list[list[Any]]:
 def write_meta(folder: Path, meta: Mapping[str, Any]) -> None:
     """meta.json, last of an entry's files and on disk before the entry is published."""
     with open(folder / META, "w", encoding="utf-8") as file:
+        os.fchmod(file.fileno(), 0o644)
         json.dump(meta, file, indent=1, sort_keys=True)
         file.flush()
         os.fsync(file.fileno())

@@ -28,11 +28,19 @@ _FAST_MATH = {
 
 
 def changes_rounding(flag: str) -> bool:
-    """Whether a compiler flag changes results, some of them for the whole process that loads what it made."""
+    """Whether a compiler flag changes results, some of them for the whole process that loads what it made.
+
+    Long spellings (--fast-math, --optimize=fast) count, and so do files of flags (@file), which could hold any.
+    """
+    if flag.startswith("--optimize"):
+        flag = "-O" + flag.removeprefix("--optimize").removeprefix("=")
+    elif flag.startswith("--"):
+        flag = "-f" + flag[2:]
     name, _, value = flag.partition("=")
     return (
         flag in _FAST_MATH
         or name == "-mrecip"
+        or flag.startswith("@")
         or (name == "-ffp-contract" and value != "off")
         or (name in ("-ffp-model", "-fp-model") and value not in ("precise", "strict"))
     )
@@ -146,7 +154,6 @@ def run(
     argv: Sequence[str], *, cwd: str, timeout: float = COMPILE_TIMEOUT, environment: Mapping[str, str] | None = None
 ) -> Finished:
     """Run a compiler; output is stdout and stderr together. OSError if it cannot be started."""
-    import signal
     import subprocess
 
     process = subprocess.Popen(
@@ -161,11 +168,21 @@ def run(
     try:
         output, _ = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
+        _kill_group(process.pid)
         output, _ = process.communicate()
         return Finished(None, output.decode(errors="replace"))
     except BaseException:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        if process.poll() is None:
+            _kill_group(process.pid)
+            process.wait()
         raise
     return Finished(process.returncode, output.decode(errors="replace"))
+
+
+def _kill_group(leader: int) -> None:
+    import signal
+
+    try:
+        os.killpg(leader, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # it ended meanwhile

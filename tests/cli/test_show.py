@@ -128,7 +128,7 @@ def test_an_empty_problem_launches_nothing(
         ("axpy_ex:n=nan", "n=nan"),
         ("axpy_ex:n=1,n=2", "n is given twice"),
         ("axpy_ex:m=1", "unknown name 'm'"),
-        ("axpy_ex:LT,n=1", "unknown flag 'LT'"),
+        ("axpy_ex:LT,n=1", "unknown name 'LT'"),
         ("axpy_ex", "n= is missing"),
     ],
 )

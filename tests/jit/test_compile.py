@@ -234,3 +234,35 @@ def test_the_working_directory_is_never_included(python: Any, compute: str, tmp_
         (tmp_path / name).write_text("#error from the working directory\n")
     answer = python(compute, JITBLAS_CACHE_DIR=tmp_path / "store", cwd=tmp_path)
     assert (answer.stdout, answer.stderr) == ("right\n", "")
+
+
+@pytest.mark.parametrize("delay", [0.05, 0.15, 0.25])
+def test_an_interrupt_during_a_compile_is_a_keyboard_interrupt(python: Any, tmp_path: Path, delay: float) -> None:
+    """Also when the compiler ends while it is being waited for, and the next call works."""
+    python(
+        f"""
+import os, signal, threading, numpy as np, jitblas
+x, y = np.ones(9, "float32"), np.ones(9, "float32")
+jitblas.axpy_ex(1.0, x[:3], y[:3])  # runtime and compiler are known
+threading.Timer({delay}, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    for _ in range(3):
+        jitblas.axpy_ex(1.0, x.astype("float16"), y.astype("float16"))
+        jitblas.reload()
+        os.environ["JITBLAS_EXTRA_FLAGS"] = f"-DUNIQUE_NAME={{os.urandom(4).hex()}}"
+        jitblas.axpy_ex(1.0, x[::2], y[::2])
+    signal.pause()
+except KeyboardInterrupt:
+    pass
+jitblas.axpy_ex(1.0, x.astype("float16"), y.astype("float16"))
+""",
+        JITBLAS_CACHE_DIR=tmp_path / "cache",
+    )
+
+
+@pytest.mark.parametrize("flag", ["--fast-math", "--optimize=fast", "--unsafe-math-optimizations", "@flags"])
+def test_other_spellings_of_flags_that_change_rounding_are_refused(monkeypatch: pytest.MonkeyPatch, flag: str) -> None:
+    monkeypatch.setenv("JITBLAS_EXTRA_FLAGS", f"-DNDEBUG {flag}")
+    jitblas.reload()
+    with pytest.raises(jitblas.Error, match="changes rounding"):
+        result()
