@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from jitblas.arrays import DTYPE_WORDS, MAX_SIZE, DeviceArray, bounds, word_of
+from jitblas.arrays import DTYPE_WORDS, MAX_SIZE, DeviceArray, bounds, torch_fault, word_of
 from jitblas.dispatch import prepare_axpy_ex, run_axpy_ex
 from jitblas.errors import Status, StatusError
 from jitblas.handle import Handle, Stream
@@ -275,6 +275,9 @@ def _locate(pointer: Any, name: str) -> tuple[int, int | None]:
         start = ctypes.addressof(pointer)
         return start, start + ctypes.sizeof(pointer)
     if (torch := sys.modules.get("torch")) is not None and isinstance(pointer, torch.Tensor):
+        fault = torch_fault(pointer)
+        if fault is not None:
+            raise _Refused(Status.INVALID_VALUE, f"{name}: {fault}")
         start, size = int(pointer.data_ptr()), pointer.element_size()
         steps = [(length - 1) * stride for length, stride in zip(pointer.shape, pointer.stride(), strict=True)]
         return start, start + ((sum(steps) + 1) * size if pointer.numel() else 0)
@@ -325,10 +328,8 @@ def _check_vector(
             raise _Refused(Status.INVALID_VALUE, f"{name} is on {array.target}, the handle on {handle.target}")
         if array.dtype != word:
             raise _Refused(Status.INVALID_VALUE, f"{name} is an array of {array.dtype}, its type argument says {word}")
-    elif (torch := sys.modules.get("torch")) is not None and isinstance(array, torch.Tensor):
-        name_of = str(array.dtype).removeprefix("torch.")
-        if DTYPE_WORDS.get(name_of) != word:
-            raise _Refused(Status.INVALID_VALUE, f"{name} is a tensor of {name_of}, its type argument says {word}")
+    elif (kind := _torch_word(array)) is not None and kind != word:
+        raise _Refused(Status.INVALID_VALUE, f"{name} is a tensor of {kind}, its type argument says {word}")
     if end is not None:
         needed = ((n - 1) * abs(inc) + 1) * size
         if end - address < needed:
@@ -336,6 +337,15 @@ def _check_vector(
                 Status.INVALID_VALUE,
                 f"{name} has {max(end - address, 0)} bytes, n = {n} and an increment of {inc} need {needed}",
             )
+
+
+def _torch_word(array: Any) -> str | None:
+    """The type of a torch tensor as problem lines call it; None for what is no tensor."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(array, torch.Tensor):
+        return None
+    name = str(array.dtype).removeprefix("torch.")
+    return DTYPE_WORDS.get(name, name)
 
 
 def _read_scalar(alpha: Any, address: int, handle: Handle) -> tuple[float, bool]:
@@ -351,9 +361,10 @@ def _read_scalar(alpha: Any, address: int, handle: Handle) -> tuple[float, bool]
             raise _Refused(
                 Status.INVALID_VALUE, f"alpha is an array of {alpha.size} {alpha.dtype}; one float32 is needed"
             )
+    elif (kind := _torch_word(alpha)) is not None and (kind != "fp32" or alpha.numel() < 1):
+        raise _Refused(Status.INVALID_VALUE, f"alpha is a tensor of {alpha.numel()} {kind}; one fp32 is needed")
     elif isinstance(alpha, _CTYPES_DATA) and not isinstance(alpha, _CTYPES_POINTERS):
-        kind = getattr(alpha, "_type_", None)
-        if kind not in ("f", ctypes.c_float):  # a c_float, or an array of them
+        if getattr(alpha, "_type_", None) not in ("f", ctypes.c_float):  # a c_float, or an array of them
             raise _Refused(Status.INVALID_VALUE, f"alpha is a {type(alpha).__name__}; a c_float is needed")
     elif handle.runtime.is_device_pointer(address):
         return 0.0, True

@@ -121,10 +121,24 @@ def _vector(
     return Vector(address + (n - 1) * stride if inc < 0 else address, n, inc, dtype, itemsize, owner, device)
 
 
+def torch_fault(tensor: Any) -> str | None:
+    """Why a torch tensor's memory does not hold its elements as they are, or None."""
+    if str(tensor.layout) != "torch.strided":
+        return f"its layout is {tensor.layout}; give .to_dense()"
+    if tensor.is_neg() or tensor.is_conj():
+        return "it is a lazy negative or conjugate; give .resolve_neg().resolve_conj()"
+    if tensor.numel() > 0 and tensor.data_ptr() == 0:
+        return "it has no memory"
+    return None
+
+
 def _torch_vector(tensor: Any, operator: str, name: str, target: str, output: bool) -> Vector:
     place = {"cpu": HOST, "npu": ASCEND950PR}.get(tensor.device.type)
     if place is None or (place == ASCEND950PR and target == HOST):
         raise _invalid(operator, name, f"the tensor is on {tensor.device}, the handle on {target}")
+    fault = torch_fault(tensor)
+    if fault is not None:
+        raise _invalid(operator, name, fault)
     if tensor.dim() != 1:
         raise _invalid(operator, name, f"a 1-D tensor is needed, this one has shape {tuple(tensor.shape)}")
     word = str(tensor.dtype).removeprefix("torch.")

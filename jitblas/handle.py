@@ -327,7 +327,11 @@ class Handle(Unique):
                 f"stream={stream!r}: accepted are None, a jitblas.Stream, an address, and objects with npu_stream or "
                 f"_as_parameter_"
             )
-        return Stream(self.target, address=address)
+        # A stream of ours by its address is that stream: it then knows that a handle uses it.
+        ours = (known for known in _streams if known.target == self.target and not known.borrowed)
+        return next((known for known in ours if known._address == address), None) or Stream(
+            self.target, address=address
+        )
 
     def set_workspace(self, workspace: Any) -> None:
         """Use the user's memory (a DeviceArray or (address, bytes)) from now on; None: one of the handle's own."""

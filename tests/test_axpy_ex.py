@@ -567,6 +567,12 @@ class Tensor:
     """As much of torch.Tensor as axpy_ex looks at."""
 
     requires_grad = False
+    layout = "torch.strided"
+
+    def is_neg(self) -> bool:
+        return False
+
+    is_conj = is_neg
 
     def __init__(self, array: Array, device: str = "cpu") -> None:
         self.array = array

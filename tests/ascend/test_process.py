@@ -84,6 +84,9 @@ def test_tensors_on_the_chip_are_used_where_they_are(scenario: Scenario) -> None
         class Tensor:
             '''As much of a torch tensor on an NPU as is asked for.'''
             requires_grad = False
+            layout = "torch.strided"
+            def is_neg(self): return False
+            is_conj = is_neg
             def __init__(self, array):
                 self.array, self.dtype = array, "torch.float32"
                 self.device = types.SimpleNamespace(type="npu")

@@ -126,7 +126,7 @@ def test_a_handle_that_moves_on_frees_its_stream_for_destruction() -> None:
         assert handle.stream not in (first, second)
 
 
-def test_borrowed_streams_are_used_and_never_destroyed() -> None:
+def test_streams_given_by_address_are_used_and_not_destroyed() -> None:
     owner = jitblas.Stream("host")
 
     class Foreign:
@@ -138,7 +138,7 @@ def test_borrowed_streams_are_used_and_never_destroyed() -> None:
     for borrowed in (owner.address, Foreign(), FromTorch()):
         y = jitblas.zeros(4)
         with jitblas.Handle("host", stream=borrowed) as handle:
-            assert handle.stream.address == owner.address and handle.stream.borrowed
+            assert handle.stream is owner
             jitblas.axpy_ex(1.0, np.ones(4, "f4"), y, handle=handle)
         owner.synchronize()
         assert y.view.tolist() == [1] * 4
@@ -542,3 +542,13 @@ stop.set()
 for thread in threads:
     thread.join()
 """)
+
+
+def test_a_stream_given_by_its_address_is_not_destroyed_under_its_handle() -> None:
+    stream = jitblas.Stream("host")
+    handle = jitblas.Handle(stream=stream.address, target="host")
+    assert handle.stream is stream
+    with pytest.raises(jitblas.StatusError, match="still use this stream"):
+        stream.destroy()
+    handle.destroy()
+    stream.destroy()

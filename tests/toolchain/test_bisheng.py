@@ -70,9 +70,7 @@ def test_bisheng_is_found_wherever_toolkits_put_it(
     assert list(Bisheng().candidates()) == [(str(found),)]
 
 
-def test_the_toolkit_comes_before_path(
-    installed: Cann, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_toolkit_comes_before_path(installed: Cann, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = program(tmp_path / "bisheng")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert list(Bisheng().candidates()) == [(str(installed.bisheng),), (str(other),)]
@@ -287,9 +285,7 @@ def test_the_stand_in_compiles_a_kernel(cann: Cann, tmp_path: Path) -> None:
         ("--npu-arch=dav-3510", "--npu-arch=dav-9999", "unknown argument"),
     ],
 )
-def test_the_stand_in_is_strict_about_flags(
-    dropped: str, added: str, message: str, cann: Cann, tmp_path: Path
-) -> None:
+def test_the_stand_in_is_strict_about_flags(dropped: str, added: str, message: str, cann: Cann, tmp_path: Path) -> None:
     flags = " ".join(FLAGS).replace(dropped, "").split() + added.split()
     made = compiled(cann, tmp_path, KERNEL, flags)
     assert made.returncode == 1 and message in made.stderr
@@ -306,9 +302,7 @@ def test_the_stand_in_is_strict_about_flags(
         ("struct", '#include "common/missing.h"\nstruct', "'common/missing.h' file not found"),
     ],
 )
-def test_the_stand_in_is_strict_about_sources(
-    old: str, new: str, message: str, cann: Cann, tmp_path: Path
-) -> None:
+def test_the_stand_in_is_strict_about_sources(old: str, new: str, message: str, cann: Cann, tmp_path: Path) -> None:
     assert old in KERNEL
     made = compiled(cann, tmp_path, KERNEL.replace(old, new), FLAGS)
     assert made.returncode == 1 and message in made.stderr
