@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from jitblas.store import folders, journal
+from jitblas.store import folders
 from jitblas.store.entry import META, BadEntry, Entry, Key, folder_of, headers_changed, read_meta, verify
 
 __all__ = ["BadEntry", "Entry", "Key", "Store"]
@@ -230,12 +230,16 @@ class Store:
 
     def record(self, entry: Entry) -> None:
         """Tell the index of a new entry."""
+        from jitblas.store import journal
+
         size = sum(facts["size"] for facts in entry.meta["files"].values())
         journal.append(self.root, [(str(entry.key), {"bytes": size, "built": entry.meta["built"]})])
 
     def leave_hits(self) -> None:
         """At exit: tell the index how often this process used which entry."""
         if self._hits and self.writable and self.root.is_dir():
+            from jitblas.store import journal
+
             now = time.time()
             journal.append(self.root, [(key, {"hits": count, "used": now}) for key, count in self._hits.items()])
             self._hits.clear()

@@ -19,16 +19,20 @@ from jitblas.toolchain.base import COMPILER_ENVIRONMENT, Compiler, Toolchain, Un
 MEMO_VERSION = 1
 
 
-def compilers(target: str) -> Sequence[Compiler]:
-    """The kinds of compiler for a target, preferred first."""
+def compilers(target: str) -> Iterator[Compiler]:
+    """The kinds of compiler for a target, preferred first, each imported when it is its turn."""
     if target == ASCEND950PR:
         from jitblas.toolchain.bisheng import Bisheng
 
-        return (Bisheng(),)
+        yield Bisheng()
+        return
     from jitblas.toolchain.gnu import Gnu
-    from jitblas.toolchain.zig import Zig
 
-    return (Gnu(),) if os.environ.get("JITBLAS_CXX") else (Gnu(), Zig())
+    yield Gnu()
+    if not os.environ.get("JITBLAS_CXX"):
+        from jitblas.toolchain.zig import Zig
+
+        yield Zig()
 
 
 def survey(target: str, memo_folder: str | None, cache: str | None, cpu: str) -> Iterator[tuple[str, Toolchain | str]]:

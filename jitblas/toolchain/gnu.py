@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-import shlex
 from collections.abc import Iterable, Mapping
 
 from jitblas.hardware import HOST
@@ -77,6 +76,8 @@ def probe_gnu(
 ) -> Toolchain:
     """Identify a driver with g++'s command line and compile the probe with the flags that kernels will get."""
 
+    import shlex
+
     def ask(*arguments: str) -> str:
         try:
             finished = run([*driver, *arguments], cwd=workdir, environment=environment)
@@ -138,6 +139,8 @@ def _first_error(finished: Finished) -> str:
 
 def _programs(driver: tuple[str, ...], expansion: str) -> tuple[str, ...]:
     """Files that take part in a compile: the driver's words that are files and the programs it starts."""
+    import shlex
+
     started = [shlex.split(line)[:1] for line in expansion.splitlines() if line.startswith(" ")]
     names = [word for word in driver if os.path.isabs(word)] + [words[0] for words in started if words]
     found = [path for name in names if (path := find_program(name)) is not None]
@@ -148,5 +151,7 @@ def _programs(driver: tuple[str, ...], expansion: str) -> tuple[str, ...]:
 
 def _without_paths(expansion: str) -> str:
     """The flags of a driver's sub-commands without names of places and temporary files, which differ between runs."""
+    import shlex
+
     words = [word for line in expansion.splitlines() if line.startswith(" ") for word in shlex.split(line)]
     return " ".join(word for word in words if "/" not in word and "probe" not in word)
