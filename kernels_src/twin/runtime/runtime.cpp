@@ -3,8 +3,8 @@
 // standard library to compile or to link.
 //
 // Who runs what. Every stream has a worker thread, started at the first command that has to wait. A command runs on the
-// worker, or on the caller's thread when the stream is idle and the launch mode allows it. Whoever runs a launch also
-// offers its blocks to the pool; helpers that wake in time take some.
+// worker, or on the caller's thread when the stream is idle and the launch mode allows it. Whoever runs a launch offers
+// its blocks to the pool if they are worth it; helpers that wake in time take some.
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -28,6 +28,7 @@ constexpr int kExecutionFailed = 5;
 constexpr uint32_t kMaxBlocks = 65535;
 constexpr size_t kRegisterBytes = 256;
 constexpr size_t kMessageBytes = 512;
+constexpr int64_t kWorthWaking = 60000;  // nanoseconds of work; a sleeping thread takes about half of that to wake
 
 class Lock {
 public:
@@ -115,19 +116,25 @@ bool GrowUnifiedBuffer(size_t bytes) {
     return true;
 }
 
-// Takes blocks until none are left; a failed block does not stop the others.
-void RunBlocks(Running* running) {
+// Runs a block that nobody has taken; false if there is none. A failed block does not stop the others.
+bool RunBlock(Running* running) {
     const JitblasLaunch& launch = *running->launch;
-    const bool memory = GrowUnifiedBuffer(launch.ub_bytes);
+    const uint32_t index = __atomic_fetch_add(&running->next, 1, __ATOMIC_RELAXED);
+    if (index >= launch.blocks) {
+        return false;
+    }
     core.running = running;
-    uint32_t index;
-    while ((index = __atomic_fetch_add(&running->next, 1, __ATOMIC_RELAXED)) < launch.blocks) {
-        if (!memory) {
-            RecordFailure(running, kAllocFailed, "no memory for a core's unified buffer");
-        } else if (_setjmp(core.failed) == 0) {
-            const JitblasBlock block = {index, launch.blocks, core.ub, launch.ub_bytes, running->bind};
-            launch.run(launch.arguments, &block);
-        }
+    if (!GrowUnifiedBuffer(launch.ub_bytes)) {
+        RecordFailure(running, kAllocFailed, "no memory for a core's unified buffer");
+    } else if (_setjmp(core.failed) == 0) {
+        const JitblasBlock block = {index, launch.blocks, core.ub, launch.ub_bytes, running->bind};
+        launch.run(launch.arguments, &block);
+    }
+    return true;
+}
+
+void RunBlocks(Running* running) {
+    while (RunBlock(running)) {
     }
 }
 
@@ -168,33 +175,43 @@ bool StartThread(void* (*main)(void*), void* argument) {
     return true;
 }
 
-// Runs one launch to its end; helpers join when there is more than one block to share.
+// Runs one launch to its end. Helpers join when what is left after the first block outlasts the waking of them.
 void Execute(Running* running) {
-    if (running->launch->blocks > 1 && __atomic_load_n(&pool.wanted, __ATOMIC_RELAXED) > 1) {
-        pthread_mutex_lock(&pool.mutex);
-        while (!pool.closing && pool.started + 1 < pool.wanted && StartThread(HelperMain, nullptr)) {
-            ++pool.started;
-        }
-        running->following = pool.first;
-        pool.first = running;
-        pthread_cond_broadcast(&pool.work);
-        pthread_mutex_unlock(&pool.mutex);
-
+    const uint32_t others = running->launch->blocks - 1;
+    if (others == 0 || __atomic_load_n(&pool.wanted, __ATOMIC_RELAXED) == 1) {
         RunBlocks(running);
-
-        pthread_mutex_lock(&pool.mutex);
-        Running** link = &pool.first;
-        while (*link != running) {
-            link = &(*link)->following;
-        }
-        *link = running->following;
-        while (running->helpers != 0) {
-            pthread_cond_wait(&pool.done, &pool.mutex);
-        }
-        pthread_mutex_unlock(&pool.mutex);
-    } else {
-        RunBlocks(running);
+        return;
     }
+    const int64_t start = Nanoseconds();
+    RunBlock(running);
+    if ((Nanoseconds() - start) * others < kWorthWaking) {
+        RunBlocks(running);
+        return;
+    }
+    pthread_mutex_lock(&pool.mutex);
+    while (!pool.closing && pool.started < others && pool.started + 1 < pool.wanted &&
+           StartThread(HelperMain, nullptr)) {
+        ++pool.started;
+    }
+    running->following = pool.first;
+    pool.first = running;
+    for (uint32_t i = 0; i < others && i < pool.started; ++i) {
+        pthread_cond_signal(&pool.work);
+    }
+    pthread_mutex_unlock(&pool.mutex);
+
+    RunBlocks(running);
+
+    pthread_mutex_lock(&pool.mutex);
+    Running** link = &pool.first;
+    while (*link != running) {
+        link = &(*link)->following;
+    }
+    *link = running->following;
+    while (running->helpers != 0) {
+        pthread_cond_wait(&pool.done, &pool.mutex);
+    }
+    pthread_mutex_unlock(&pool.mutex);
 }
 
 // ---- Streams and events -------------------------------------------------------------------------------------------
