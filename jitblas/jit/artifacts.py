@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +41,13 @@ class Recipe:
     title: str
     what: str
     target: str
-    source: Callable[[], str] = field(compare=False)
+    source: Callable[[], str]
     include: tuple[str, ...]
     defines: tuple[tuple[str, str], ...]
-    facts: Mapping[str, Any] = field(compare=False)
+    facts: Mapping[str, Any]
     problem: str = ""
     device_kind: str | None = None
-    remake: Callable[[], Recipe] | None = field(default=None, compare=False)
+    remake: Callable[[], Recipe] | None = None
 
     def fresh(self) -> Recipe:
         """The same recipe from the source files as they are now, where it is made from files."""
@@ -113,8 +113,8 @@ def find_toolchain(target: str) -> Toolchain:
     return toolchain.find(target, memos, store().compiler_cache, cpu.fingerprint())
 
 
-def obtain(recipe: Recipe) -> tuple[Path, str]:
-    """(shared object, key): from the store, or compiled now. The file is verified.
+def obtain(recipe: Recipe) -> Entry:
+    """The entry of a recipe: from the store, or compiled now. Its shared object is verified.
 
     Raises
     ------
@@ -123,18 +123,21 @@ def obtain(recipe: Recipe) -> tuple[Path, str]:
         Under JITBLAS_MODE=load when no entry that this CPU can run is there.
     """
     if config.mode() == "load":
-        return _load_only(recipe)
+        entry = _any_entry(recipe)
+        if entry is None:
+            raise MissingKernelError(recipe.what, recipe.problem, recipe.target)
+        return entry
     try:
         key = recipe.key()
     except CompilerNotFound:
         entry = _any_entry(recipe)
         if entry is None:
             raise
-        return entry.shared_object, str(entry.key)
+        return entry
     entry = store().find(key)
     for _ in range(MOST_TRIES):
         if entry is not None:
-            return entry.shared_object, str(entry.key)
+            return entry
         # What is compiled is what the files hold now, not what they held when this process first read them.
         recipe = recipe.fresh()
         key = recipe.key()
@@ -150,19 +153,12 @@ def obtain(recipe: Recipe) -> tuple[Path, str]:
             if not (store().is_full() and store().retreat("its file system is full")):
                 raise
     if entry is not None:
-        return entry.shared_object, str(entry.key)
+        return entry
     raise CacheError(f"the sources of {recipe.title} change faster than they compile; try again when they rest")
 
 
 def _tell_waiting(title: str, pid: str) -> None:
     _say(f"waiting for pid {pid} to compile {title}")
-
-
-def _load_only(recipe: Recipe) -> tuple[Path, str]:
-    entry = _any_entry(recipe)
-    if entry is None:
-        raise MissingKernelError(recipe.what, recipe.problem, recipe.target)
-    return entry.shared_object, str(entry.key)
 
 
 def _any_entry(recipe: Recipe) -> Entry | None:

@@ -105,7 +105,8 @@ def _load(specialization: Specialization) -> Kernel:
 def load_library(recipe: Recipe, kind: type[ctypes.CDLL] = ctypes.CDLL) -> tuple[ctypes.CDLL, str]:
     """The loaded library of a recipe and its key; compiled if need be, once more if it is deleted before it is open."""
     for attempt in (1, 2):
-        path, key = artifacts.obtain(recipe)
+        entry = artifacts.obtain(recipe)
+        path, key = entry.shared_object, str(entry.key)
         try:
             if recipe.device_kind is not None:
                 from jitblas.runtime.device_object import check_device_object

@@ -103,8 +103,8 @@ def test_python_and_cpp_lay_a_tiling_out_alike() -> None:
         ]
     )
     recipe = Recipe("a layout", "0" * 64, "host", lambda: text, (), (), {"operator": "test"})
-    path, key = artifacts.obtain(recipe)
-    library = open_library(str(path), key)
+    entry = artifacts.obtain(recipe)
+    library = open_library(str(entry.shared_object), str(entry.key))
     struct = tiling_struct(fields, frozenset(baked))
     assert library.size() == ctypes.sizeof(struct)
     for name, _ in struct._fields_:

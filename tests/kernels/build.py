@@ -25,8 +25,8 @@ UB_BYTES = PROFILES[HOST].ub_bytes
 @functools.cache
 def library(name: str) -> ctypes.CDLL:
     """sources/<name>.asc, compiled once per store, loaded once per process."""
-    path, key = artifacts.obtain(recipe(name))
-    loaded = open_library(str(path), key)
+    entry = artifacts.obtain(recipe(name))
+    loaded = open_library(str(entry.shared_object), str(entry.key))
     runtime_for(HOST).bind(loaded)
     return loaded
 

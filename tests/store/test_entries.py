@@ -118,11 +118,11 @@ def test_an_entry_deleted_between_check_and_load_is_rebuilt(kernels: Path, monke
     obtain, deleted = artifacts.obtain, []
 
     def delete_first(recipe: Any) -> Any:
-        path, key = obtain(recipe)
+        entry = obtain(recipe)
         if not deleted:
-            deleted.append(path)
-            Store.remove(artifacts.store(), Key(*key.split("/")))
-        return path, key
+            deleted.append(entry.key)
+            Store.remove(artifacts.store(), entry.key)
+        return entry
 
     monkeypatch.setattr(artifacts, "obtain", delete_first)
     import numpy
