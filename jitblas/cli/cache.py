@@ -7,7 +7,6 @@ import json
 import shlex
 import time
 from collections.abc import Callable, Mapping
-from sqlite3 import Error as SqliteError
 from typing import Any
 
 from jitblas import config
@@ -155,15 +154,13 @@ def _row(key: Key, meta: Mapping[str, Any], facts: Mapping[str, Any]) -> Row:
 
 def _hits(store: Store) -> dict[str, Row]:
     """Key -> facts of the index, hits of finished processes included; empty if the index cannot be used."""
-    from diskcache import Timeout
-
-    from jitblas.store.index import Index
+    from jitblas.store.index import INDEX_ERRORS, Index
 
     try:
         with Index(store.root) as index:
             index.fold_journal()
             return {key: index.facts(key) for key in index.keys()}  # noqa: SIM118 (no mapping)
-    except (OSError, ValueError, SqliteError, Timeout):
+    except INDEX_ERRORS:
         return {}
 
 
