@@ -21,6 +21,7 @@ from jitblas.arrays import DTYPE_WORDS, MAX_SIZE, DeviceArray, bounds, torch_fau
 from jitblas.dispatch import prepare_axpy_ex, run_axpy_ex
 from jitblas.errors import Status, StatusError
 from jitblas.handle import Handle, Stream
+from jitblas.operators.axpy_ex import DTYPES
 
 
 class DataType(IntEnum):
@@ -54,7 +55,7 @@ ACL_DOUBLE, ACL_COMPLEX64, ACL_COMPLEX128 = DataType.ACL_DOUBLE, DataType.ACL_CO
 OP_N, OP_T, OP_C = Operation.OP_N, Operation.OP_T, Operation.OP_C
 UPPER, LOWER = Fill.UPPER, Fill.LOWER
 
-_AXPY_TYPES = {int(ACL_FLOAT): ("fp32", 4), int(ACL_FLOAT16): ("fp16", 2), int(ACL_BF16): ("bf16", 2)}
+_AXPY_TYPES = {int(ACL_FLOAT): "fp32", int(ACL_FLOAT16): "fp16", int(ACL_BF16): "bf16"}
 
 _CTYPES_POINTERS: tuple[Any, ...] = (
     ctypes._Pointer, ctypes.c_void_p, ctypes.c_char_p, type(ctypes.byref(ctypes.c_int())),
@@ -204,7 +205,7 @@ def aclblasAxpyEx(
         _check_vector("y", y, y_address, y_end, n, incy, word, handle, output=True)
         value, device_alpha = _read_scalar(alpha, scalar, handle)
         prepared = prepare_axpy_ex(handle, n, word, incx, incy, device_alpha)
-        item = 4 if word == "fp32" else 2
+        item = DTYPES[word][1]
         overlapping = (x_address, incx) != (y_address, incy) and (
             x_address < y_address + ((n - 1) * abs(incy) + 1) * item
             and y_address < x_address + ((n - 1) * abs(incx) + 1) * item
@@ -242,7 +243,7 @@ def _axpy_types(alpha_type: int, x_type: int, y_type: int, execution_type: int) 
             raise _Refused(Status.NOT_SUPPORTED, f"{name} is {value}; accepted are {accepted}")
     if types[2][1] != types[3][1]:
         raise _Refused(Status.NOT_SUPPORTED, f"xType is {types[2][1]} and yType is {types[3][1]}; they must be equal")
-    return _AXPY_TYPES[types[2][1]][0]
+    return _AXPY_TYPES[types[2][1]]
 
 
 def _integer(name: str, value: Any, low: int, high: int) -> int:
@@ -312,7 +313,7 @@ def _check_vector(
     """Whatever can be known of an operand: type, memory, extent."""
     if type(array) is int:
         return
-    size = 4 if word == "fp32" else 2
+    size = DTYPES[word][1]
     if isinstance(array, np.ndarray):
         if not handle.runtime.shares_host_memory:
             raise _Refused(

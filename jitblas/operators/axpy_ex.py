@@ -79,12 +79,9 @@ def tile_elements(size: int, profile: Profile) -> int:
 
 
 def tiling(problem: Problem, profile: Profile) -> tuple[int, dict[str, int | float]]:
-    return tiling_of(problem["n"], problem["incx"], problem["incy"], problem["alpha"], profile)
-
-
-def tiling_of(n: int, incx: int, incy: int, alpha: float, profile: Profile) -> tuple[int, dict[str, int | float]]:
     """Blocks own equal runs; all but the last are whole registers (SIMD) or whole warps (SIMT)."""
-    incx, incy = oriented(incx, incy)
+    n, alpha = problem["n"], problem["alpha"]
+    incx, incy = oriented(problem["incx"], problem["incy"])
     blocks = max(1, min(ceil_div(n, profile.min_elements_per_core), profile.vector_cores))
     if incx == 1 and incy == 1:
         per_block = round_up(max(1, ceil_div(n, blocks)), 2 * LANES)
