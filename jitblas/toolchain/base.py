@@ -57,6 +57,13 @@ class Finished:
     returncode: int | None
     output: str
 
+    def first_error(self) -> str:
+        """Why it failed, in one line."""
+        if self.returncode is None:
+            return "timed out"
+        lines = [line.strip() for line in self.output.splitlines() if line.strip()]
+        return next((line for line in lines if "error" in line), lines[0] if lines else "no output")[:300]
+
 
 @dataclass(frozen=True)
 class Toolchain:
@@ -177,6 +184,17 @@ def run(
             process.wait()
         raise
     return Finished(process.returncode, output.decode(errors="replace"))
+
+
+def succeed(argv: Sequence[str], what: str, *, cwd: str, environment: Mapping[str, str] | None = None) -> str:
+    """The output of a command without which a compiler does not count: :class:`Unusable` says why `what` fails."""
+    try:
+        finished = run(argv, cwd=cwd, environment=environment)
+    except OSError as error:
+        raise Unusable(f"cannot be started: {error}") from None
+    if finished.returncode != 0:
+        raise Unusable(f"{what} fails: {finished.first_error()}")
+    return finished.output
 
 
 def _kill_group(leader: int) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from jitblas.errors import ArchMismatch
 from jitblas.hardware import ASCEND950PR
 from jitblas.runtime.device_object import check_device_object
-from jitblas.toolchain.base import COMPILER_ENVIRONMENT, Finished, Toolchain, Unusable, command_words, digest_file, run
+from jitblas.toolchain.base import COMPILER_ENVIRONMENT, Toolchain, Unusable, command_words, digest_file, run, succeed
 from jitblas.toolchain.gnu import resolved
 
 ASCEND_FLAGS = ("-x", "asc", "-std=c++17", "-O3", "-DNDEBUG", "-DASCENDC_DUMP=0", "-shared", "-fPIC",
@@ -55,11 +55,11 @@ class Bisheng:
         yield from resolved(["bisheng"])
 
     def probe(self, driver: tuple[str, ...], workdir: str, cache: str | None = None) -> Toolchain:
-        version = _succeed([*driver, "--version"], workdir, "bisheng --version")
+        version = succeed([*driver, "--version"], "bisheng --version", cwd=workdir)
         source, output = os.path.join(workdir, "probe.cpp"), os.path.join(workdir, "probe.so")
         with open(source, "w") as file:
             file.write(PROBE)
-        _succeed([*driver, *ASCEND_FLAGS, source, "-o", output], workdir, "compiling a probe kernel")
+        succeed([*driver, *ASCEND_FLAGS, source, "-o", output], "compiling a probe kernel", cwd=workdir)
         try:
             check_device_object(output, "vector")
         except (ArchMismatch, OSError) as error:
@@ -166,23 +166,6 @@ def _programs(driver: tuple[str, ...]) -> tuple[str, ...]:
         *(path for word in driver[1:] for path, *_ in (*resolved([word]),) if not word.startswith("-")),
     ]
     return tuple(dict.fromkeys(found))
-
-
-def _succeed(argv: list[str], workdir: str, what: str) -> str:
-    try:
-        finished = run(argv, cwd=workdir)
-    except OSError as error:
-        raise Unusable(f"cannot be started: {error}") from None
-    if finished.returncode != 0:
-        raise Unusable(f"{what} fails: {_first_error(finished)}")
-    return finished.output
-
-
-def _first_error(finished: Finished) -> str:
-    if finished.returncode is None:
-        return "timed out"
-    lines = [line.strip() for line in finished.output.splitlines() if line.strip()]
-    return next((line for line in lines if "error" in line), lines[0] if lines else "no output")[:300]
 
 
 def _works(flag: str, driver: tuple[str, ...], workdir: str, source: str) -> bool:

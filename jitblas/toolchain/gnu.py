@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping
 from jitblas.hardware import HOST
 from jitblas.toolchain.base import (
     COMPILER_ENVIRONMENT,
-    Finished,
     Toolchain,
     Unusable,
     command_words,
     digest_file,
     find_program,
     run,
+    succeed,
 )
 
 MINIMUM_VERSION = {"gcc": 9, "clang": 12}
@@ -79,13 +79,8 @@ def probe_gnu(
     import shlex
 
     def ask(*arguments: str) -> str:
-        try:
-            finished = run([*driver, *arguments], cwd=workdir, environment=environment)
-        except OSError as error:
-            raise Unusable(f"cannot be started: {error}") from None
-        if finished.returncode != 0:
-            raise Unusable(f"{shlex.join(arguments[-3:])} fails: {_first_error(finished)}")
-        return finished.output
+        what = shlex.join(arguments[-3:])
+        return succeed([*driver, *arguments], what, cwd=workdir, environment=environment)
 
     version = ask("--version")
     first = version.splitlines()[0] if version else ""
@@ -103,7 +98,7 @@ def probe_gnu(
         file.write(PROBE)
     compiled = run([*driver, *flags, source, "-o", output], cwd=workdir, environment=environment)
     if compiled.returncode != 0:
-        raise Unusable(f"a C++17 probe does not compile: {_first_error(compiled)}")
+        raise Unusable(f"a C++17 probe does not compile: {compiled.first_error()}")
     # What the driver runs, and what -march=native means on this machine.
     expansion = run([*driver, *flags, "-###", source, "-o", output], cwd=workdir, environment=environment).output
     enabled = ask(*flags, "-dM", "-E", "-x", "c++", os.devnull)
@@ -128,13 +123,6 @@ def _major(macros: str, name: str) -> int:
     if found is None:
         raise Unusable(f"does not define {name}: neither g++ nor clang++")
     return int(found.group(1))
-
-
-def _first_error(finished: Finished) -> str:
-    if finished.returncode is None:
-        return "timed out"
-    lines = [line for line in finished.output.splitlines() if line.strip()]
-    return next((line for line in lines if "error" in line), lines[0] if lines else "no output").strip()[:300]
 
 
 def _programs(driver: tuple[str, ...], expansion: str) -> tuple[str, ...]:
