@@ -134,7 +134,10 @@ class Compiler(Protocol):
 
     name: str
     target: str
-    remedy: str
+
+    @property
+    def remedy(self) -> str:
+        """What to do where none counts."""
 
     def candidates(self) -> Iterable[tuple[str, ...]]:
         """Argv prefixes to try, best first; the first word is an absolute path of an existing file."""

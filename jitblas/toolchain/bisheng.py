@@ -41,7 +41,13 @@ class Bisheng:
 
     name = "bisheng"
     target = ASCEND950PR
-    remedy = "install the CANN toolkit, 9.0 or newer, and source its set_env.sh, or set JITBLAS_BISHENG"
+
+    @property
+    def remedy(self) -> str:
+        from jitblas.operators import OPERATORS
+
+        needed = ", ".join(f"{name} needs {operator.minimum_cann} or newer" for name, operator in OPERATORS.items())
+        return f"install the CANN toolkit ({needed}) and source its set_env.sh, or set JITBLAS_BISHENG"
 
     def candidates(self) -> Iterable[tuple[str, ...]]:
         if os.environ.get("JITBLAS_BISHENG"):

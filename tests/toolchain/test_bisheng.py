@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from jitblas.errors import CompilerNotFound
+from jitblas.operators import OPERATORS
 from jitblas.toolchain import find
 from jitblas.toolchain.base import Unusable
 from jitblas.toolchain.bisheng import Bisheng, cann_version, version_at_least
@@ -57,6 +58,12 @@ def test_without_a_toolkit_there_is_no_candidate() -> None:
     assert shutil.which("bisheng") is None, "these tests expect a machine without CANN"
     assert list(Bisheng().candidates()) == []
     with pytest.raises(CompilerNotFound, match=r"(?s)not found.*set_env\.sh.*JITBLAS_BISHENG"):
+        find("ascend950pr", None, None, "")
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_without_a_toolkit_the_error_says_which_one_each_operator_needs(name: str) -> None:
+    with pytest.raises(CompilerNotFound, match=re.escape(f"{name} needs {OPERATORS[name].minimum_cann} or newer")):
         find("ascend950pr", None, None, "")
 
 
