@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import itertools
 import math
 import mmap
 import sys
-import threading
-import time
 import types
-import weakref
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -25,7 +20,7 @@ from hypothesis import strategies as st
 import jitblas
 from jitblas import Status
 from jitblas.jit.kernels import runtime_for
-from tests.kernels.build import Gate
+from tests.operands import Strided, read_only, refused, words
 from tests.reference import (
     DTYPES,
     assert_same_bits,
@@ -42,40 +37,9 @@ SIZES = (0, 1, 7, 8, 255, 256, 257, 4096)
 LARGE = 10**6 + 3
 INCREMENTS = ((1, 1), (2, 1), (1, 2), (2, 2), (-1, 1), (1, -1), (-1, -1), (-3, 2), (2, -3), (-3, -3))
 ALPHAS = (0.0, -0.0, 1.0, -2.5, math.nan, math.inf, 1e-45)
-SENTINEL = 0xA5
 MAP_NORESERVE = 0x4000  # Linux; Python's mmap has had the name since 3.13
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-words = pytest.mark.parametrize("word", list(DTYPES))
-
-
-class Strided:
-    """A vector in the middle of memory that is full of sentinels, between its elements too."""
-
-    def __init__(self, values: Array, inc: int, offset: int = 3) -> None:
-        size, n = values.itemsize, values.size
-        length = (max(n - 1, 0) * abs(inc) + 1 + 2 * offset) * size
-        self.memory = np.full(length, SENTINEL, np.uint8)
-        lowest = self.memory.view(values.dtype)[offset:]
-        view = lowest[: (n - 1) * abs(inc) + 1 : abs(inc)] if n else lowest[:0]
-        self.view = view[::-1] if inc < 0 else view
-        self.view[:] = values
-        mask = np.full(length, False)
-        mask.view(f"V{size}")[offset : offset + max(n - 1, 0) * abs(inc) + 1 : abs(inc)] = b"\x01" * size
-        self.outside = ~mask if n else np.full(length, True)
-
-    def assert_padding_untouched(self) -> None:
-        assert (self.memory[self.outside] == SENTINEL).all()
-
-
-def refused(status: Status, call: Callable[[], Any]) -> str:
-    """The message of the StatusError that the call must raise."""
-    with pytest.raises(jitblas.StatusError) as caught:
-        call()
-    assert caught.value.status == status, caught.value
-    return str(caught.value)
-
 
 # ---- The reference itself -------------------------------------------------------------------------------------------
 
@@ -464,12 +428,6 @@ def test_alpha_beyond_fp32_is_infinity() -> None:
 ONES = np.ones(6, "f4")
 
 
-def read_only() -> Array:
-    array = np.ones(6, "f4")
-    array.flags.writeable = False
-    return array
-
-
 def misaligned() -> Array:
     return np.ones(25, np.uint8)[1:].view("f4")
 
@@ -621,129 +579,3 @@ def test_tensors_elsewhere_watched_or_of_other_shape_are_refused() -> None:
     refused(Status.NOT_SUPPORTED, lambda: jitblas.axpy_ex(1.0, Tensor(ONES.astype("f2")), y))
     y.requires_grad = True
     assert "grad" in refused(Status.INVALID_VALUE, lambda: jitblas.axpy_ex(1.0, ONES, y))
-
-
-# ---- Plans ----------------------------------------------------------------------------------------------------------
-
-
-@words
-@pytest.mark.parametrize(
-    ("n", "incx", "incy", "exact"),
-    [
-        (1, 1, 1, False),
-        (300, -1, 3, False),
-        (20_000, 1, 1, False),
-        (20_000, 2, 1, False),
-        (20_007, 1, 1, True),
-        (300, -1, 3, True),
-    ],
-)
-def test_a_plan_gives_the_bits_of_the_function(word: str, n: int, incx: int, incy: int, exact: bool) -> None:
-    planned = jitblas.plan(f"axpy_ex:n={n},dtype={word},incx={incx},incy={incy},alpha=0.5", exact=exact)
-    x = Strided(numbers(word, n, 21, special=True), incx)
-    y = Strided(numbers(word, n, 22, special=True), incy)
-    expected = axpy(-3.5, x.view, y.view)
-    assert planned(-3.5, x.view, y.view) is y.view
-    assert_same_bits(y.view, expected)
-    expected = axpy(0.5, x.view, y.view)
-    planned(x.view, y.view)
-    assert_same_bits(y.view, expected)
-    y.assert_padding_untouched()
-
-
-def test_a_plan_of_nothing_does_nothing() -> None:
-    y = np.ones(0, "f4")
-    for line in ("axpy_ex:n=0", "axpy_ex:n=0,incx=2"):
-        assert jitblas.plan(line)(2.0, np.ones(0, "f4"), y) is y
-
-
-def test_a_plan_refuses_what_it_is_not_for() -> None:
-    planned = jitblas.plan("axpy_ex:n=6")
-    y = np.ones(6, "f4")
-    refused(Status.INVALID_VALUE, lambda: planned(1.0, np.ones(5, "f4"), y))
-    refused(Status.INVALID_VALUE, lambda: planned(1.0, np.ones(12, "f4")[::2], y))
-    refused(Status.INVALID_VALUE, lambda: planned(1.0, np.ones(6, "f2"), y))
-    refused(Status.INVALID_VALUE, lambda: planned(1.0, np.ones((2, 3), "f4"), y))
-    refused(Status.INVALID_VALUE, lambda: planned(1.0, ONES, read_only()))
-    for arguments in ((), (1.0,), (1.0, ONES, y, y)):
-        with pytest.raises(TypeError):
-            planned(*arguments)
-    with pytest.raises(TypeError):
-        planned(1j, ONES, y)
-    assert (y == 1).all()
-
-
-def test_a_plan_copies_overlapping_operands_first() -> None:
-    planned = jitblas.plan("axpy_ex:n=4999")
-    memory = numbers("fp32", 5000, 23)
-    expected = memory.copy()
-    expected[1:] = axpy(2.0, memory[:-1], memory[1:])
-    planned(2.0, memory[:-1], memory[1:])
-    assert_same_bits(memory, expected)
-
-
-def test_a_plan_of_a_destroyed_handle_is_an_error_and_no_crash(python: Any) -> None:
-    answer = python(
-        """
-import numpy as np, jitblas
-x, y = np.ones(100, "f4"), np.ones(100, "f4")
-with jitblas.Handle("host") as handle:
-    planned = jitblas.plan("axpy_ex:n=100", handle=handle)
-    planned(1.0, x, y)
-streams = [jitblas.Stream("host") for _ in range(50)]
-try:
-    planned(1.0, x, y)
-except jitblas.StatusError as error:
-    print(error.status.name, y[0])
-"""
-    )
-    assert answer.stdout == "NOT_INITIALIZED 2.0\n"
-
-
-def test_a_plan_follows_its_handle_to_another_stream() -> None:
-    x, y = np.ones(100, "f4"), np.ones(100, "f4")
-    with jitblas.Handle("host") as handle:
-        planned = jitblas.plan("axpy_ex:n=100", handle=handle)
-        other = jitblas.Stream("host")
-        handle.set_stream(other)
-        planned(1.0, x, y)
-        assert handle.runtime.stream_position(other.address) == (1, 1)
-        handle.set_stream(None)
-        planned(1.0, x, y)
-        assert y[0] == 3
-
-
-@pytest.mark.parametrize("n", [100, 100_000])
-def test_a_call_that_waits_for_earlier_work_lets_other_threads_run(n: int) -> None:
-    x, y = np.ones(n, "f4"), np.ones(n, "f4")
-    with jitblas.Handle("host") as handle:
-        planned = jitblas.plan(f"axpy_ex:n={n}", handle=handle)
-        for call in (planned, lambda *arguments: jitblas.axpy_ex(*arguments, handle=handle)):
-            gate = Gate(handle.stream)
-            threading.Timer(0.05, gate.open).start()
-            begun = time.monotonic()
-            call(1.0, x, y)
-            assert time.monotonic() - begun < 3
-    assert (y == 3).all()
-
-
-def test_a_plan_that_nobody_holds_is_freed() -> None:
-    planned = jitblas.plan("axpy_ex:n=100")
-    planned(1.0, np.ones(100, "f4"), np.ones(100, "f4"))
-    alive = weakref.ref(planned)
-    del planned
-    gc.collect()
-    assert alive() is None
-
-
-def test_a_plan_leaves_the_reference_counts_as_they_were() -> None:
-    planned = jitblas.plan("axpy_ex:n=100")
-    x, y, short = np.ones(100, "f4"), np.ones(100, "f4"), np.ones(99, "f4")
-    before = [sys.getrefcount(thing) for thing in (x, y, short, x.dtype, np.ndarray)]
-    for _ in range(300):
-        planned(1.0, x, y)
-        for wrong in ((1.0, short, y), (1.0, x), ("1", x, y)):
-            with pytest.raises((TypeError, jitblas.StatusError)):
-                planned(*wrong)
-    after = [sys.getrefcount(thing) for thing in (x, y, short, x.dtype, np.ndarray)]
-    assert all(abs(now - then) < 10 for now, then in zip(after, before, strict=True))
