@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from jitblas import dlpack
 from jitblas.errors import Status, StatusError
 from jitblas.handle import Stream, Unique, default_handle, settle
 from jitblas.hardware import ASCEND950PR, COPY_UNIT, HOST
@@ -86,7 +85,7 @@ def as_vector(array: Any, operator: str, name: str, target: str, *, output: bool
         view, device = array.view, True
     elif (torch := sys.modules.get("torch")) is not None and isinstance(array, torch.Tensor):
         return _torch_vector(array, operator, name, target, output)
-    elif hasattr(array, "__dlpack__") and dlpack.is_on_ascend(array):
+    elif hasattr(array, "__dlpack__") and _is_on_ascend(array):
         return _dlpack_vector(array, operator, name, target, output)
     else:
         view = _foreign_view(array, operator, name)
@@ -150,10 +149,18 @@ def _torch_vector(tensor: Any, operator: str, name: str, target: str, output: bo
     return _vector(tensor.data_ptr(), tensor.numel(), stride, size, word, tensor, place != HOST, operator, name, output)
 
 
+def _is_on_ascend(array: Any) -> bool:
+    from jitblas.dlpack import is_on_ascend
+
+    return is_on_ascend(array)
+
+
 def _dlpack_vector(array: Any, operator: str, name: str, target: str, output: bool) -> Vector:
     if target != ASCEND950PR:
         raise _invalid(operator, name, f"the array is on an Ascend device, the handle on {target}")
-    found = dlpack.device_tensor(array)
+    from jitblas.dlpack import device_tensor
+
+    found = device_tensor(array)
     if len(found.shape) != 1:
         raise _invalid(operator, name, f"a 1-D array is needed, this one has shape {found.shape}")
     stride = found.strides[0] * found.itemsize

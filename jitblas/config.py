@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from jitblas.errors import CacheError, Error
 from jitblas.hardware import TARGETS
@@ -79,16 +78,20 @@ def threads() -> int:
 def _cgroup_quota() -> float | None:
     """Processors per second of time that the control group grants, None without a limit."""
     try:
-        limit, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        limit, period = _read("/sys/fs/cgroup/cpu.max").split()
         return None if limit == "max" else int(limit) / int(period)
     except (OSError, ValueError):
         pass
     try:
-        limit = Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us").read_text()
-        period = Path("/sys/fs/cgroup/cpu/cpu.cfs_period_us").read_text()
+        limit, period = _read("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), _read("/sys/fs/cgroup/cpu/cpu.cfs_period_us")
         return None if int(limit) <= 0 else int(limit) / int(period)
     except (OSError, ValueError):
         return None
+
+
+def _read(path: str) -> str:
+    with open(path) as file:
+        return file.read()
 
 
 def lock_timeout() -> float:
@@ -106,30 +109,33 @@ def verbose() -> bool:
     return os.environ.get("JITBLAS_VERBOSE", "") not in ("", "0")
 
 
-def kernels_folder() -> Path:
+def kernels_folder() -> str:
     """The kernel sources: inside an installed package, beside the package in a source checkout."""
-    package = Path(__file__).resolve().parent
-    for folder in (package / "kernels_src", package.parent / "kernels_src"):
-        if folder.is_dir():
+    package = os.path.dirname(os.path.realpath(__file__))
+    for parent in (package, os.path.dirname(package)):
+        folder = os.path.join(parent, "kernels_src")
+        if os.path.isdir(folder):
             return folder
     raise Error(f"the kernel sources are missing: neither {package}/kernels_src nor its neighbour exists; reinstall")
 
 
-def cache_folder() -> Path:
+def cache_folder() -> str:
     """Where the store lives: JITBLAS_CACHE_DIR, the checkout's cache/, or the user's cache directory."""
     named = os.environ.get("JITBLAS_CACHE_DIR")
     if named:
-        return Path(named).absolute()
-    checkout = Path(__file__).resolve().parent.parent
-    if (checkout / "pyproject.toml").is_file() and (checkout / "kernels_src").is_dir():
-        return checkout / "cache"
-    from platformdirs import user_cache_path
+        return os.path.abspath(named)
+    checkout = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+    if os.path.isfile(os.path.join(checkout, "pyproject.toml")) and os.path.isdir(
+        os.path.join(checkout, "kernels_src")
+    ):
+        return os.path.join(checkout, "cache")
+    from platformdirs import user_cache_dir
 
     try:
-        return user_cache_path("jitblas", appauthor=False)
+        return user_cache_dir("jitblas", appauthor=False)
     except (OSError, RuntimeError, KeyError) as error:
         raise CacheError(f"no cache directory can be found ({error}); set JITBLAS_CACHE_DIR") from None
 
 
-def read_only_folders() -> list[Path]:
-    return [Path(part).absolute() for part in os.environ.get("JITBLAS_CACHE_PATH", "").split(":") if part]
+def read_only_folders() -> list[str]:
+    return [os.path.abspath(part) for part in os.environ.get("JITBLAS_CACHE_PATH", "").split(":") if part]

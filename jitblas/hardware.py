@@ -7,7 +7,7 @@ Sources: CANN's public documentation and headers for arch35 (dav-3510); host num
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 HOST = "host"
 ASCEND950PR = "ascend950pr"
@@ -27,8 +27,7 @@ COPY_UNIT = 64
 """Bytes that copies from device memory to device memory start and end at a multiple of."""
 
 
-@dataclass(frozen=True)
-class Profile:
+class Profile(NamedTuple):
     """What a tiling is computed from.
 
     Attributes

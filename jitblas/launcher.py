@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import sys
 from collections.abc import Callable, Sequence
 from ctypes import c_int32, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
@@ -108,9 +109,10 @@ def _python_functions() -> ctypes.Array[c_void_p]:
 @functools.cache
 def _library() -> Any:
     """The loaded launcher, None where it cannot be had (JITBLAS_VERBOSE=1 says why)."""
-    folder = config.kernels_folder() / "launcher"
+    folder = os.path.join(config.kernels_folder(), "launcher")
+    recipe = library_recipe("the launcher", os.path.join(folder, "launcher.cpp"), (folder,))
     try:
-        library: Any = load_library(library_recipe("the launcher", folder / "launcher.cpp", (folder,)), ctypes.PyDLL)[0]
+        library: Any = load_library(recipe, ctypes.PyDLL)[0]
     except Error as error:
         if config.verbose():
             print(f"jitblas: plans call through ctypes: {error}", file=sys.stderr)

@@ -27,7 +27,7 @@ class Plan(Unique):
     """
 
     def __init__(self, problem: Problem, exact: bool, handle: Handle) -> None:
-        if problem["scalar"] != "host":
+        if problem.value("scalar") != "host":
             raise ProblemSyntaxError(f"{problem}: plans take alpha from the host; scalar=device is for axpy_ex")
         self.problem = problem
         self.handle = handle
@@ -49,25 +49,25 @@ class Plan(Unique):
         if len(arguments) == 3:
             return self._call(*arguments)
         if len(arguments) == 2:
-            return self._call(self.problem["alpha"], *arguments)
+            return self._call(self.problem.value("alpha"), *arguments)
         raise TypeError(f"a plan is called with (alpha, x, y) or (x, y), not with {len(arguments)} arguments")
 
     def follow_handle(self) -> None:
         """Make the short way for the stream that the handle has now; a handle that was destroyed has none."""
         self._call = self._checked
-        if not self.handle.destroyed and self.problem["n"] > 1:
+        if not self.handle.destroyed and self.problem.value("n") > 1:
             self._call = self._compiled() or self._checked
 
     def _compiled(self) -> Callable[..., Any] | None:
         """The call in compiled code, None where there is no compiler for it."""
         from jitblas import launcher
 
-        word = self.problem["dtype"]
+        word = self.problem.value("dtype")
         dtype = numpy_dtype(word)
         if word_of(dtype) != word:
             return None  # bfloat16 without ml_dtypes: no NumPy array can have the type
         arrays = [
-            launcher.ArraySpec(dtype, (self.problem["n"],), (self.problem[inc] * dtype.itemsize,), written)
+            launcher.ArraySpec(dtype, (self.problem.value("n"),), (self.problem.value(inc) * dtype.itemsize,), written)
             for inc, written in (("incx", False), ("incy", True))
         ]
         runtime = self.handle.runtime
@@ -104,9 +104,9 @@ class Plan(Unique):
         vectors = []
         for name, array in (("x", x), ("y", y)):
             vector = as_vector(array, "plan", name, self.handle.target, output=name == "y")
-            inc = self.problem[f"inc{name}"]
+            inc = self.problem.value(f"inc{name}")
             sizes = (vector.n, vector.dtype, vector.inc if vector.n > 1 else inc)
-            if sizes != (self.problem["n"], self.problem["dtype"], inc):
+            if sizes != (self.problem.value("n"), self.problem.value("dtype"), inc):
                 raise StatusError(
                     Status.INVALID_VALUE,
                     "plan",

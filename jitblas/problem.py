@@ -10,8 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from jitblas.errors import ProblemSyntaxError
 
@@ -21,8 +20,7 @@ MOST_CHOICES = 100_000
 """Values of one range; more is a slip of the pen."""
 
 
-@dataclass(frozen=True, eq=False)
-class Parameter:
+class Parameter(NamedTuple):
     """One name of an operator's problem line.
 
     Attributes
@@ -58,8 +56,7 @@ class Parameter:
         return int(number)
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """Sizes and types of one call: an operator and the values of all of its parameters, defaults included."""
 
     op: str
@@ -106,7 +103,8 @@ class Problem:
             values.append((parameter.name, value))
         return cls(op, tuple(values))
 
-    def __getitem__(self, name: str) -> Any:
+    def value(self, name: str) -> Any:
+        """The value of one parameter."""
         return dict(self.values)[name]
 
     def __str__(self) -> str:

@@ -12,7 +12,6 @@ import shutil
 import sys
 from collections.abc import Callable
 from importlib import metadata
-from pathlib import Path
 from typing import Any, Literal, TypeVar, overload
 
 from jitblas import __version__, config, toolchain
@@ -24,7 +23,7 @@ from jitblas.operators import OPERATORS
 from jitblas.report_text import render
 from jitblas.runtime import acl
 from jitblas.store import Store
-from jitblas.store.folders import FORMAT, refusal
+from jitblas.store.folders import refusal, root_of
 from jitblas.toolchain.base import Toolchain
 from jitblas.toolchain.bisheng import cann_version, version_at_least
 
@@ -63,11 +62,11 @@ def collect() -> Found:
     compilers = _compilers(errors, store["usable"])
     cann = _cann(errors)
     found: Found = {
-        "jitblas": {"version": __version__, "folder": str(Path(__file__).parent)},
+        "jitblas": {"version": __version__, "folder": os.path.dirname(__file__)},
         "python": {"version": platform.python_version(), "executable": sys.executable},
         "machine": f"{platform.system()} {platform.machine()}",
         "packages": {name: _package_version(name) for name in PACKAGES},
-        "kernels": _ask(errors, lambda: str(config.kernels_folder()), None),
+        "kernels": _ask(errors, config.kernels_folder, None),
         "compilers": compilers,
         "cann": cann,
         "operators": _operators(cann["version"]),
@@ -107,7 +106,7 @@ def _compilers(errors: list[str], store_usable: bool) -> list[Found]:
 
 
 def _tried(target: str, store_usable: bool) -> list[Found]:
-    root = str(config.cache_folder() / FORMAT) if store_usable else None
+    root = root_of(config.cache_folder()) if store_usable else None
     memos = os.path.join(root, "toolchains") if root is not None and config.mode() != "off" else None
     cache = os.path.join(root, "compiler-cache") if root is not None else None
     answers = toolchain.survey(target, memos, cache, cpu.fingerprint())
@@ -211,19 +210,21 @@ def _settings() -> Found:
 
 def store_facts() -> Found:
     """The store's folder and whether code in it is trusted and more can be put there. Creates nothing."""
-    root = config.cache_folder() / FORMAT
+    root = root_of(config.cache_folder())
     exists = os.path.lexists(root)
     problem = refusal(root, (os.geteuid(),)) if exists else None
-    above = next(folder for folder in (root, *root.parents) if os.path.lexists(folder))
-    writable = above.is_dir() and os.access(above, os.W_OK | os.X_OK)
+    above = root
+    while not os.path.lexists(above):
+        above = os.path.dirname(above)
+    writable = os.path.isdir(above) and os.access(above, os.W_OK | os.X_OK)
     facts: Found = {
-        "path": str(root),
+        "path": root,
         "exists": exists,
         "trusted": problem is None,
         "writable": writable,
         "usable": problem is None and writable,
         "problem": problem or (None if writable else f"cannot be written ({above})"),
-        "read_only": [str(folder / FORMAT) for folder in config.read_only_folders()],
+        "read_only": [root_of(folder) for folder in config.read_only_folders()],
     }
     store = opened_store() if facts["usable"] else None
     sizes = [entry_bytes(meta) for _, meta in store.entries()] if store else []
@@ -239,7 +240,7 @@ def opened_store() -> Store | None:
         Its folder is not one that we would run code from.
     """
     folder = config.cache_folder()
-    root = folder / FORMAT
+    root = root_of(folder)
     if not os.path.lexists(root):
         return None
     reason = refusal(root, (os.geteuid(),))

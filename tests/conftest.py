@@ -145,7 +145,7 @@ def kernels(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "kernels_src"
     shutil.copytree(PROJECT / "kernels_src", folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(config, "kernels_folder", lambda: folder)
+        patch.setattr(config, "kernels_folder", lambda: str(folder))
         jitblas.reload()
         yield folder
     jitblas.reload()

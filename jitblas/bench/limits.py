@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import statistics
 import threading
 import time
@@ -27,10 +28,9 @@ ALIGNMENT = 64
 
 def _library() -> Any:
     """The library of probes, an artifact like any other."""
-    probes = config.kernels_folder() / "probes"
-    library: Any = load_library(library_recipe("the probes of the machine's limits", probes / "limits.cpp", (probes,)))[
-        0
-    ]
+    probes = os.path.join(config.kernels_folder(), "probes")
+    recipe = library_recipe("the probes of the machine's limits", os.path.join(probes, "limits.cpp"), (probes,))
+    library: Any = load_library(recipe)[0]
     library.jitblas_limits_fma.argtypes = [ctypes.c_uint64]
     library.jitblas_limits_fma.restype = ctypes.c_float
     library.jitblas_limits_fma_flops.restype = ctypes.c_uint64

@@ -68,13 +68,13 @@ def _plan_entry(data: AxpyData, kernel: str, plan: Plan) -> Entry:
 
 def _aclblas(data: AxpyData, handle: Handle, *, addresses: bool) -> Call:
     """Asynchronous calls: waiting for the last of them is part of the time."""
-    kind = _ACL_TYPES[data.problem["dtype"]]
+    kind = _ACL_TYPES[data.problem.value("dtype")]
     alpha = ctypes.c_float(data.alpha)
     operands: tuple[object, object, object] = (alpha, data.x_memory, data.y_memory)
     if addresses:
         operands = (ctypes.addressof(alpha), data.x_memory.ctypes.data, data.y_memory.ctypes.data)
     scalar, x, y = operands
-    incx, incy = data.problem["incx"], data.problem["incy"]
+    incx, incy = data.problem.value("incx"), data.problem.value("incy")
     single = aclblas.ACL_FLOAT
     function = functools.partial(
         aclblas.aclblasAxpyEx, handle, data.n, scalar, single, x, kind, incx, y, kind, incy, single

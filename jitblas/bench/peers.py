@@ -89,10 +89,10 @@ class SciPy(Peer):
             yield
 
     def axpy_ex(self, data: AxpyData, threads: int) -> Call | None:
-        if data.problem["dtype"] != "fp32":
+        if data.problem.value("dtype") != "fp32":
             return None
         saxpy = import_module("scipy.linalg.blas").saxpy
-        incx, incy = data.problem["incx"], data.problem["incy"]
+        incx, incy = data.problem.value("incx"), data.problem.value("incy")
         # y is overwritten: the wrapper copies nothing that has the right type already.
         function = functools.partial(saxpy, data.x_memory, data.y_memory, data.n, data.alpha, 0, incx, 0, incy)
         return Call(function, spins=self.spins if threads > 1 else 0.0)
@@ -117,7 +117,7 @@ class Torch(Peer):
             torch.set_num_threads(before)
 
     def axpy_ex(self, data: AxpyData, threads: int) -> Call:
-        incx, incy = data.problem["incx"], data.problem["incy"]
+        incx, incy = data.problem.value("incx"), data.problem.value("incy")
         x_memory, note = data.x_memory, ""
         if incx * incy < 0 and data.n > 1:
             # With x turned round beforehand the same pairs meet, in the same memory traffic.
@@ -160,7 +160,7 @@ class Mkl(Peer):
             library.MKL_Set_Num_Threads(before)
 
     def axpy_ex(self, data: AxpyData, threads: int) -> Call | None:
-        if data.problem["dtype"] != "fp32":
+        if data.problem.value("dtype") != "fp32":
             return None
         saxpy = _mkl().cblas_saxpy
         saxpy.restype = None
@@ -168,9 +168,9 @@ class Mkl(Peer):
             ctypes.c_int(data.n),
             ctypes.c_float(data.alpha),
             ctypes.c_void_p(data.x_memory.ctypes.data),
-            ctypes.c_int(data.problem["incx"]),
+            ctypes.c_int(data.problem.value("incx")),
             ctypes.c_void_p(data.y_memory.ctypes.data),
-            ctypes.c_int(data.problem["incy"]),
+            ctypes.c_int(data.problem.value("incy")),
         )
         return Call(functools.partial(saxpy, *arguments), spins=self.spins if threads > 1 else 0.0)
 

@@ -49,19 +49,19 @@ class AxpyData:
     """
 
     def __init__(self, problem: Problem) -> None:
-        if problem["n"] < 1 or problem["incx"] == 0 or problem["incy"] == 0:
+        if problem.value("n") < 1 or problem.value("incx") == 0 or problem.value("incy") == 0:
             raise Error(f"{problem}: n of at least 1 and increments other than 0 are needed to measure anything")
         self.problem = problem
-        self.n: int = problem["n"]
-        self.alpha = float(np.float32(problem["alpha"]))
+        self.n: int = problem.value("n")
+        self.alpha = float(np.float32(problem.value("alpha")))
         self.bytes_moved = axpy_ex.bytes_moved(problem)
-        self.dtype = numpy_dtype(problem["dtype"])
-        self.x_memory = self._memory(problem["incx"], seed=1)
-        self.y_memory = self._memory(problem["incy"], seed=2)
+        self.dtype = numpy_dtype(problem.value("dtype"))
+        self.x_memory = self._memory(problem.value("incx"), seed=1)
+        self.y_memory = self._memory(problem.value("incy"), seed=2)
         self._y_before = self.y_memory.copy()
         # From the far end for a negative increment, as BLAS has it.
-        self.x = self.x_memory[:: problem["incx"]]
-        self.y = self.y_memory[:: problem["incy"]]
+        self.x = self.x_memory[:: problem.value("incx")]
+        self.y = self.y_memory[:: problem.value("incy")]
 
     def _memory(self, inc: int, seed: int) -> Array:
         memory = np.full((self.n - 1) * abs(inc) + 1, SENTINEL, self.dtype)
@@ -81,8 +81,8 @@ class AxpyData:
         to notice any element that was left out, and lets pass whoever rounds more often than we do.
         """
         product = self.alpha * self.x.astype(np.float64)
-        before = self._y_before[:: self.problem["incy"]].astype(np.float64)
-        unit, smallest = _ROUNDING[self.problem["dtype"]]
+        before = self._y_before[:: self.problem.value("incy")].astype(np.float64)
+        unit, smallest = _ROUNDING[self.problem.value("dtype")]
         return product + before, 4 * (unit * (np.abs(product) + np.abs(before)) + smallest)
 
     def fault(self, call: Call) -> str | None:
@@ -103,7 +103,7 @@ class AxpyData:
             )
         bits = f"u{self.dtype.itemsize}"
         changed = self.y_memory.view(bits) != self._y_before.view(bits)
-        changed[:: abs(self.problem["incy"])] = False
+        changed[:: abs(self.problem.value("incy"))] = False
         return "wrote between the elements of y" if changed.any() else None
 
 

@@ -15,7 +15,7 @@ from jitblas.report import entry_bytes, opened_store
 from jitblas.report_text import size_text
 from jitblas.store import BadEntry, Key, Store
 from jitblas.store.entry import folder_of, verify
-from jitblas.store.folders import FORMAT
+from jitblas.store.folders import root_of
 
 Row = dict[str, Any]
 
@@ -53,13 +53,13 @@ def _info(arguments: argparse.Namespace) -> int:
     rows = entries(opened_store())
     built = [row["built"] for row in rows if row["built"]]
     facts: Row = {
-        "path": str(config.cache_folder() / FORMAT),
+        "path": root_of(config.cache_folder()),
         "entries": len(rows),
         "bytes": sum(row["bytes"] for row in rows),
         "hits": sum(row["hits"] for row in rows),
         "oldest": min(built, default=None),
         "newest": max(built, default=None),
-        "read_only": [str(folder / FORMAT) for folder in config.read_only_folders()],
+        "read_only": [root_of(folder) for folder in config.read_only_folders()],
     }
     if arguments.json:
         print(json.dumps(facts, indent=1))
@@ -79,7 +79,7 @@ def _ls(arguments: argparse.Namespace) -> int:
         print(json.dumps(rows, indent=1))
         return 0
     if not rows:
-        print(f"no entries in {config.cache_folder() / FORMAT}")
+        print(f"no entries in {root_of(config.cache_folder())}")
         return 0
     print(f"{'key':<21} {'size':>8} {'hits':>5}  {'built':<16}  {'compiler':<8}  {'target':<11}  title")
     for row in rows:

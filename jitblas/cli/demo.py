@@ -99,9 +99,9 @@ class Row:
     ok: bool
 
     def __str__(self) -> str:
-        inc = f"{self.problem['incx']},{self.problem['incy']}"
+        inc = f"{self.problem.value('incx')},{self.problem.value('incy')}"
         return (
-            f"{self.problem.op:<9} {self.problem['dtype']:<5} {inc:<5} {self.problem['n']:>9} "
+            f"{self.problem.op:<9} {self.problem.value('dtype'):<5} {inc:<5} {self.problem.value('n'):>9} "
             f"{self.first_ms:>12.2f} {self.first_from:<8} {self.second_ms:>12.2f} {self.second_from:<8} "
             f"{self.rate:>6.1f} {self.error:>9.1e}  {'yes' if self.ok else 'NO'}"
         )
@@ -116,9 +116,9 @@ def _rows(handle: Handle, n: int) -> Iterator[Row]:
 
 def _axpy(problem: Problem, handle: Handle) -> Row:
     """Two timed calls on the same data, both checked, then more for the rate."""
-    dtype, incx, incy = problem["dtype"], problem["incx"], problem["incy"]
-    x = _strided(_normal(SEED_X, problem["n"], dtype), incx)
-    before = _strided(_normal(SEED_Y, problem["n"], dtype), incy)
+    dtype, incx, incy = problem.value("dtype"), problem.value("incx"), problem.value("incy")
+    x = _strided(_normal(SEED_X, problem.value("n"), dtype), incx)
+    before = _strided(_normal(SEED_Y, problem.value("n"), dtype), incy)
     chosen = specialize(problem, handle.target, profile=handle.runtime.profile())
     times, sources, errors, good = [], [], [], True
     for _ in range(2):
@@ -154,7 +154,7 @@ def _prepare(problem: Problem, handle: Handle, x: Array, y: Array) -> tuple[Call
     NumPy arrays where kernels can reach them: through axpy_ex, or for BF16, which NumPy lacks, as bits
     through the aclblas level. Elsewhere copies in device memory.
     """
-    n, dtype, incx, incy = (problem[name] for name in ("n", "dtype", "incx", "incy"))
+    n, dtype, incx, incy = (problem.value(name) for name in ("n", "dtype", "incx", "incy"))
     if not handle.runtime.shares_host_memory:
         dx, dy = (device_array(_typed(memory, dtype), dtype, target=handle.target) for memory in (x, y))
 
@@ -213,19 +213,19 @@ def check(problem: Problem, x: Array, before: Array, after: Array) -> tuple[floa
     store allows: |error| <= 2^-23 * (|alpha x| + |ref|) + half a unit in the last place of ref. What lies
     between the elements must be as it was.
     """
-    dtype = problem["dtype"]
+    dtype = problem.value("dtype")
     (vx, vy, out) = (
         to_float64(memory)[::inc]
-        for memory, inc in ((x, problem["incx"]), (before, problem["incy"]), (after, problem["incy"]))
+        for memory, inc in ((x, problem.value("incx")), (before, problem.value("incy")), (after, problem.value("incy")))
     )
-    product = float(np.float32(problem["alpha"])) * vx
+    product = float(np.float32(problem.value("alpha"))) * vx
     reference = product + vy
     error = np.abs(out - reference)
     relative = error / (np.abs(reference) + 2.0**-14)
     gate = GATES[dtype]
     bound = 2.0**-23 * (np.abs(product) + np.abs(reference)) + ROUNDING[dtype] * np.abs(reference) + SMALLEST[dtype]
     holes = np.ones(len(before), bool)
-    holes[:: problem["incy"]] = False
+    holes[:: problem.value("incy")] = False
     untouched = np.array_equal(before[holes], after[holes])
     within = relative.mean() < gate and relative.max() < 10 * gate and bool((error <= bound).all())
     return float(relative.max()), bool(within and untouched)

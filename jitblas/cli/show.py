@@ -7,7 +7,6 @@ import os
 import shlex
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 
 from jitblas import config
 from jitblas.errors import CompilerNotFound
@@ -163,7 +162,7 @@ def command(chosen: Specialization) -> list[str]:
             f"jitblas: {compiler.driver[0]} was not found; this is the command with it on PATH. {error}",
             file=sys.stderr,
         )
-        return _WithoutCompiler(**{item.name: getattr(recipe, item.name) for item in fields(recipe)}).command()
+        return _WithoutCompiler(*recipe).command()
 
 
 class _WithoutCompiler(Recipe):

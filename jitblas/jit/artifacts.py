@@ -8,9 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jitblas import config, toolchain
 from jitblas.errors import CacheError, CompileError, CompilerNotFound, MissingKernelError
@@ -24,8 +22,7 @@ MOST_TRIES = 4
 """Compiles before giving up: one is thrown away if sources were edited meanwhile, or the store had no room for it."""
 
 
-@dataclass(frozen=True, eq=False)
-class Recipe:
+class Recipe(NamedTuple):
     """Everything that turns one source text into one shared object.
 
     Attributes
@@ -73,13 +70,13 @@ class Recipe:
         return compiler.command(source, output, include=self.include, define=defines, extra=extra)
 
 
-def library_recipe(title: str, source: Path, folders: tuple[Path, ...]) -> Recipe:
+def library_recipe(title: str, source: str, folders: tuple[str, ...]) -> Recipe:
     """A library for this CPU that is no kernel: one C++ file and the folders whose files it may include."""
     what = keys.digest(
         [
             ("schema", str(keys.SCHEMA)),
             ("library", title),
-            ("source", source.name),
+            ("source", os.path.basename(source)),
             ("sources", keys.tree_digest(folders)),
             ("target", HOST),
         ]
@@ -88,12 +85,17 @@ def library_recipe(title: str, source: Path, folders: tuple[Path, ...]) -> Recip
         title=title,
         what=what,
         target=HOST,
-        source=lambda: source.read_text(encoding="utf-8"),
-        include=(str(source.parent),),
+        source=functools.partial(_read_text, source),
+        include=(os.path.dirname(source),),
         defines=(),
         facts={"library": title},
         remake=lambda: library_recipe(title, source, folders),
     )
+
+
+def _read_text(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 @functools.cache
@@ -194,20 +196,21 @@ def _compile(recipe: Recipe, key: Key) -> Entry | None:
     with store().private_folder() as folder, tempfile.TemporaryDirectory(prefix="jitblas-empty-") as empty:
         source_name = f"kernel{compiler.suffix}"
         text = recipe.source()
-        (folder / source_name).write_text(text, encoding="utf-8")
-        depfile = folder / "headers.d"
-        argv = recipe.command(str(folder / source_name), str(folder / OBJECT), str(depfile))
+        source, shared_object, depfile = (os.path.join(folder, name) for name in (source_name, OBJECT, "headers.d"))
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(text)
+        argv = recipe.command(source, shared_object, depfile)
         finished = run(argv, cwd=empty, environment=compiler.environment(store().compiler_cache))
-        if finished.returncode != 0 or not (folder / OBJECT).is_file():
+        if finished.returncode != 0 or not os.path.isfile(shared_object):
             raise CompileError(argv, finished.returncode, finished.output, text, str(key))
         if recipe.fresh().what != recipe.what:
             return None
-        for name in (OBJECT, source_name):
-            os.chmod(folder / name, 0o644)  # whatever the umask: what a group could write is not loaded from a tier
-        _flush(folder / OBJECT)
-        headers = _outside_headers(depfile, [str(folder), *recipe.include])
+        for path in (source, shared_object):
+            os.chmod(path, 0o644)  # whatever the umask: what a group could write is not loaded from a tier
+        _flush(shared_object)
+        headers = _outside_headers(depfile, [folder, *recipe.include])
         for leftover in set(os.listdir(folder)) - {OBJECT, source_name}:
-            (folder / leftover).unlink()
+            os.unlink(os.path.join(folder, leftover))
         write_meta(
             folder,
             {
@@ -226,13 +229,13 @@ def _compile(recipe: Recipe, key: Key) -> Entry | None:
                 "built": time.time(),
                 "seconds": round(time.perf_counter() - started, 3),
                 "headers": headers,
-                "files": {name: describe(folder / name) for name in (OBJECT, source_name)},
+                "files": {OBJECT: describe(shared_object), source_name: describe(source)},
             },
         )
         if recipe.device_kind is not None:
             from jitblas.runtime.device_object import check_device_object
 
-            check_device_object(str(folder / OBJECT), recipe.device_kind)
+            check_device_object(shared_object, recipe.device_kind)
         entry = store().publish(key, folder)
     store().record(entry)
     if announce or config.verbose():
@@ -250,15 +253,16 @@ def _say(text: str) -> None:
     print(f"jitblas: {text}", file=sys.stderr)
 
 
-def _flush(path: Path) -> None:
+def _flush(path: str) -> None:
     with open(path, "rb") as file:
         os.fsync(file.fileno())
 
 
-def _outside_headers(depfile: Path, ours: list[str]) -> list[list[Any]]:
+def _outside_headers(depfile: str, ours: list[str]) -> list[list[Any]]:
     """The headers that a compile read outside our own tree, from the compiler's dependency file."""
     try:
-        words = read_depfile(os.fsdecode(depfile.read_bytes()))
+        with open(depfile, "rb") as file:
+            words = read_depfile(os.fsdecode(file.read()))
     except (OSError, ValueError):
         return []
     outside = [word for word in words if not any(word.startswith(f"{folder}{os.sep}") for folder in ours)]

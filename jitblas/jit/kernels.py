@@ -8,8 +8,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jitblas import config
 from jitblas.errors import CacheError, CompileError
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
     from jitblas.runtime.protocol import Runtime
 
 
-@dataclass(frozen=True, eq=False)
-class Kernel:
+class Kernel(NamedTuple):
     """A loaded kernel.
 
     `launch(blocks, stream, *addresses, numbers)` returns a status; `numbers` is an instance of `tiling`, the structure
@@ -111,10 +109,10 @@ def load_library(recipe: Recipe, kind: type[ctypes.CDLL] = ctypes.CDLL) -> tuple
             if recipe.device_kind is not None:
                 from jitblas.runtime.device_object import check_device_object
 
-                check_device_object(str(path), recipe.device_kind)
-            return open_library(str(path), key, kind), key
+                check_device_object(path, recipe.device_kind)
+            return open_library(path, key, kind), key
         except (CacheError, FileNotFoundError):
-            if attempt == 2 or path.exists():
+            if attempt == 2 or os.path.exists(path):
                 raise
     raise AssertionError("unreachable")
 
@@ -149,8 +147,10 @@ def _runtime(target: str) -> Runtime:
 
 def host_runtime_recipe() -> Recipe:
     """The one artifact with threads in it, shared by all kernels of the host."""
-    twin = config.kernels_folder() / "twin"
-    return library_recipe("the host runtime", twin / "runtime" / "runtime.cpp", (twin / "runtime", twin / "detail"))
+    twin = os.path.join(config.kernels_folder(), "twin")
+    runtime = os.path.join(twin, "runtime")
+    source = os.path.join(runtime, "runtime.cpp")
+    return library_recipe("the host runtime", source, (runtime, os.path.join(twin, "detail")))
 
 
 _runtime_lock = threading.Lock()

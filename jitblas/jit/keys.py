@@ -8,8 +8,8 @@ needs a compiler.
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Iterable
-from pathlib import Path
 
 from jitblas.digest import hex_digest, sha256
 from jitblas.toolchain.base import Toolchain
@@ -32,26 +32,31 @@ def digest(fields: Iterable[tuple[str, str]]) -> str:
 
 
 @functools.cache
-def tree_digest(folders: tuple[Path, ...]) -> str:
+def tree_digest(folders: tuple[str, ...]) -> str:
     """Digest of all C++ files below the folders: relative names and bytes. Kept until `jitblas.reload()`."""
     fields = []
     for folder in folders:
-        for path in sorted(folder.rglob("*")):
-            if path.suffix in _SOURCE_SUFFIXES:
-                name = f"{folder.name}/{path.relative_to(folder).as_posix()}"
-                fields.append((name, hex_digest(path.read_bytes())))
+        above = len(os.path.dirname(folder)) + 1
+        paths = [os.path.join(place, name) for place, _, names in os.walk(folder) for name in names]
+        fields += [(path[above:], _file_digest(path)) for path in sorted(paths) if path.endswith(_SOURCE_SUFFIXES)]
     return digest(fields)
+
+
+@functools.cache
+def _file_digest(path: str) -> str:
+    with open(path, "rb") as file:
+        return hex_digest(file.read())
 
 
 def forget_sources() -> None:
     """Read source files anew when they are next asked for."""
     tree_digest.cache_clear()
+    _file_digest.cache_clear()
 
 
-@functools.cache
 def module_digest(name: str) -> str:
     """Digest of a module of this package: what it prints is compiled, so its text is part of *what*."""
-    return hex_digest(Path(__file__).with_name(name).read_bytes())
+    return _file_digest(os.path.join(os.path.dirname(__file__), name))
 
 
 def how(toolchain: Toolchain, extra_flags: tuple[str, ...]) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
-from pathlib import Path
 
 from jitblas.operators.base import TilingField, Variant
 from jitblas.problem import Value
@@ -13,7 +13,7 @@ def render(
     variant: Variant,
     constants: Iterable[tuple[str, Value]],
     baked: Iterable[tuple[str, Value]],
-    kernels: Path,
+    kernels: str,
 ) -> str:
     """One self-describing source file; the same text for every target.
 
@@ -23,7 +23,8 @@ def render(
     baked : tiling fields that are constants of this kernel (exact specialisations)
     kernels : folder of the kernel sources
     """
-    body = (kernels / variant.source).read_text(encoding="utf-8")
+    with open(os.path.join(kernels, variant.source), encoding="utf-8") as file:
+        body = file.read()
     return "\n".join(
         [
             "#include <stdint.h>",

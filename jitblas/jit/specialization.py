@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jitblas import config
 from jitblas.hardware import HOST, PROFILES, Profile
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
     from jitblas.jit.artifacts import Recipe
 
 
-@dataclass(frozen=True)
-class Specialization:
+class Specialization(NamedTuple):
     """One kernel to be: operator, variant, the constants compiled into it, and what it is compiled for.
 
     Attributes
@@ -29,7 +27,7 @@ class Specialization:
     baked : names of tiling fields that are constants of this kernel
     profile : tiling profile whose numbers the constants come from
     twin : build of the twin ("fast"); empty for the chip
-    problem : a problem it serves, for messages
+    problem : a problem it serves, for messages; it does not count in comparisons
     """
 
     op: str
@@ -39,7 +37,7 @@ class Specialization:
     target: str
     profile: Profile
     twin: str
-    problem: str = field(compare=False)
+    problem: str
 
     @property
     def variant(self) -> str:
@@ -49,11 +47,20 @@ class Specialization:
     def exact(self) -> bool:
         return bool(self.baked)
 
-    @functools.cached_property
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Specialization) and self[:-1] == other[:-1]
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self[:-1])
+
+    @property
     def what(self) -> str:
         """First half of the key."""
         kernels = config.kernels_folder()
-        folders = [kernels / self.op, kernels / "common"] + ([kernels / "twin"] if self.target == HOST else [])
+        parts = [self.op, "common", *(["twin"] if self.target == HOST else [])]
         return keys.digest(
             [
                 ("schema", str(keys.SCHEMA)),
@@ -64,7 +71,7 @@ class Specialization:
                 *((f"define {name}", value) for name, value in self.defines.items()),
                 ("source", self.rendered),
                 ("rewriting", keys.module_digest("launch_syntax.py") if self.target == HOST else ""),
-                ("sources", keys.tree_digest(tuple(folders))),
+                ("sources", keys.tree_digest(tuple(os.path.join(kernels, part) for part in parts))),
                 ("target", self.target),
                 ("profile", self.profile.name),
                 ("twin", self.twin),
@@ -76,7 +83,7 @@ class Specialization:
         """`what/how`: the folder of the artifact. Needs a compiler to be found."""
         return str(self.recipe.key())
 
-    @functools.cached_property
+    @property
     def rendered(self) -> str:
         """The Ascend C of this kernel, the same for every target."""
         return render(self.path, self.constants, self.baked, config.kernels_folder())
@@ -107,7 +114,7 @@ class Specialization:
         from jitblas.jit.artifacts import Recipe
 
         kernels = config.kernels_folder()
-        include = [str(kernels / "twin")] if self.target == HOST else []
+        include = [os.path.join(kernels, "twin")] if self.target == HOST else []
         facts = {
             "operator": self.op,
             "variant": self.variant,
@@ -122,10 +129,10 @@ class Specialization:
             what=self.what,
             target=self.target,
             source=lambda: self.source,
-            include=(*include, str(kernels)),
+            include=(*include, kernels),
             defines=tuple(self.defines.items()),
             facts=facts,
-            remake=lambda: replace(self).recipe,
+            remake=lambda: self.recipe,
             problem=self.problem,
             device_kind=None if self.target == HOST else self.path.kind,
         )

@@ -52,9 +52,12 @@ LANES = VECTOR_REGISTER_BYTES // 4
 
 
 def choose(problem: Problem, profile: Profile) -> Choice:
-    element, size = DTYPES[problem["dtype"]]
-    contiguous = oriented(problem["incx"], problem["incy"]) == (1, 1)
-    shared: tuple[tuple[str, Any], ...] = (("Element", element), ("kAlphaOnDevice", problem["scalar"] == "device"))
+    element, size = DTYPES[problem.value("dtype")]
+    contiguous = oriented(problem.value("incx"), problem.value("incy")) == (1, 1)
+    shared: tuple[tuple[str, Any], ...] = (
+        ("Element", element),
+        ("kAlphaOnDevice", problem.value("scalar") == "device"),
+    )
     if contiguous:
         return Choice(
             CONTIGUOUS, (*shared, ("kTileElements", tile_elements(size, profile)), ("kTileUnit", profile.tile_unit))
@@ -80,8 +83,8 @@ def tile_elements(size: int, profile: Profile) -> int:
 
 def tiling(problem: Problem, profile: Profile) -> tuple[int, dict[str, int | float]]:
     """Blocks own equal runs; all but the last are whole registers (SIMD) or whole warps (SIMT)."""
-    n, alpha = problem["n"], problem["alpha"]
-    incx, incy = oriented(problem["incx"], problem["incy"])
+    n, alpha = problem.value("n"), problem.value("alpha")
+    incx, incy = oriented(problem.value("incx"), problem.value("incy"))
     blocks = max(1, min(ceil_div(n, profile.min_elements_per_core), profile.vector_cores))
     if incx == 1 and incy == 1:
         per_block = round_up(max(1, ceil_div(n, blocks)), 2 * LANES)
@@ -95,4 +98,4 @@ def tiling(problem: Problem, profile: Profile) -> tuple[int, dict[str, int | flo
 
 def bytes_moved(problem: Problem) -> int:
     """x and y are read, y is written."""
-    return int(3 * problem["n"] * DTYPES[problem["dtype"]][1])
+    return int(3 * problem.value("n") * DTYPES[problem.value("dtype")][1])

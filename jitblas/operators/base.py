@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from jitblas.hardware import Profile
 from jitblas.problem import Parameter, Problem, Value
@@ -19,8 +18,7 @@ FIELD_TYPES: Mapping[str, type[Any]] = {
 """C types that a tiling may hold, and what ctypes calls them."""
 
 
-@dataclass(frozen=True, eq=False)
-class TilingField:  # eq=False here and elsewhere: objects that are never compared need not pay for it at import
+class TilingField(NamedTuple):
     """One number handed to a kernel at run time.
 
     `size`: it follows from the problem's sizes alone, so that exact specialisations bake it into the kernel.
@@ -31,8 +29,7 @@ class TilingField:  # eq=False here and elsewhere: objects that are never compar
     size: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class Variant:
+class Variant(NamedTuple):
     """One kernel source of an operator: a path of the problem, with its own entry and tiling."""
 
     op: str
@@ -46,8 +43,7 @@ class Variant:
     """Which cores it runs on: "vector", "cube" or "mixed"."""
 
 
-@dataclass(frozen=True, eq=False)
-class Choice:
+class Choice(NamedTuple):
     """What a problem resolves to: a variant and the constants that its class fixes."""
 
     variant: Variant

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import threading
 from ctypes import byref, c_float, c_int, c_void_p
-from dataclasses import replace
 from typing import Any
 
 from jitblas.errors import ArchMismatch, Status, StatusError
@@ -57,7 +56,7 @@ class AclRuntime:
 
     def profile(self) -> Profile:
         cores = library.device_info(self._ready(), self.device, VECTOR_CORES)
-        return replace(PROFILES[ASCEND950PR], vector_cores=cores)
+        return PROFILES[ASCEND950PR]._replace(vector_cores=cores)
 
     def create_stream(self) -> int:
         stream = c_void_p()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import ctypes
 import os
 import threading
@@ -127,9 +126,11 @@ class HostRuntime:
 
     def allocate(self, nbytes: int) -> int:
         address = self._address(self._library.jitblas_allocate(nbytes), f"{nbytes} bytes")
+        from bisect import insort
+
         with self._lock:
             self._blocks[address] = max(nbytes, 1)
-            bisect.insort(self._starts, address)
+            insort(self._starts, address)
         return address
 
     def release(self, address: int) -> None:
@@ -139,8 +140,10 @@ class HostRuntime:
         self._library.jitblas_release(address)
 
     def is_device_pointer(self, address: int) -> bool:
+        from bisect import bisect_right
+
         with self._lock:
-            index = bisect.bisect_right(self._starts, address) - 1
+            index = bisect_right(self._starts, address) - 1
             return index >= 0 and address < self._starts[index] + self._blocks[self._starts[index]]
 
     def copy_async(self, destination: int, source: int, nbytes: int, kind: str, stream: int) -> None:

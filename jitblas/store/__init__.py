@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from jitblas.store import folders
@@ -45,13 +44,13 @@ class Store:
     roots : folders that entries may be loaded from, in order
     """
 
-    def __init__(self, cache_folder: Path | None, read_only: list[Path], *, writable: bool = True) -> None:
+    def __init__(self, cache_folder: str | None, read_only: list[str], *, writable: bool = True) -> None:
         self.writable = writable
         self._cache_folder = cache_folder
         if cache_folder is None:
             self.root = folders.temporary_root()
         else:
-            self.root = folders.writable_root(cache_folder) if writable else cache_folder / folders.FORMAT
+            self.root = folders.writable_root(cache_folder) if writable else folders.root_of(cache_folder)
         readable = ([] if writable or cache_folder is None else [cache_folder]) + read_only
         tiers = [root for folder in readable if (root := folders.readable_root(folder)) is not None]
         self.roots = [self.root, *tiers] if writable else tiers
@@ -60,14 +59,14 @@ class Store:
     @property
     def memo_folder(self) -> str:
         """Where what was learnt about compilers is kept."""
-        return str(self.root / "toolchains")
+        return os.path.join(self.root, "toolchains")
 
     @property
     def compiler_cache(self) -> str:
         """Where a compiler may keep caches of its own."""
-        return str(self.root / "compiler-cache")
+        return os.path.join(self.root, "compiler-cache")
 
-    def owners(self, root: Path) -> tuple[int, ...] | None:
+    def owners(self, root: str) -> tuple[int, ...] | None:
         """Who may own what is loaded from a read-only tier; our own folder lets nobody else in."""
         return None if self.writable and root == self.root else (0, os.geteuid())
 
@@ -93,12 +92,12 @@ class Store:
             return entry
         return None
 
-    def candidates(self, what: str) -> list[tuple[Path, Key, dict[str, Any]]]:
+    def candidates(self, what: str) -> list[tuple[str, Key, dict[str, Any]]]:
         """(root, key, meta) of every entry of *what*, whoever compiled it, newest first; files are not verified yet."""
         found = []
         for root in self.roots:
             try:
-                hows = sorted(os.listdir(root / what[:2] / what))
+                hows = sorted(os.listdir(os.path.join(root, what[:2], what)))
             except OSError:
                 continue
             for how in hows:
@@ -110,15 +109,15 @@ class Store:
         return sorted(found, key=lambda item: -float(item[2].get("built", 0)))
 
     @contextmanager
-    def private_folder(self) -> Iterator[Path]:
+    def private_folder(self) -> Iterator[str]:
         """A folder on the store's file system to build in; it is gone afterwards unless it was published."""
         import shutil
         import tempfile
 
-        if not self.root.is_dir() and self._cache_folder is not None:
+        if not os.path.isdir(self.root) and self._cache_folder is not None:
             self._move(folders.writable_root(self._cache_folder))  # somebody deleted it under us
         self._sweep()
-        folder = Path(tempfile.mkdtemp(prefix=f"{BUILD}{os.getpid()}-", dir=self.root))
+        folder = tempfile.mkdtemp(prefix=f"{BUILD}{os.getpid()}-", dir=self.root)
         try:
             yield folder
         finally:
@@ -146,7 +145,7 @@ class Store:
         no_inodes = found.f_files > 0 and found.f_favail < LEAST_INODES
         return no_inodes or found.f_bavail * found.f_frsize < LEAST_BYTES
 
-    def _move(self, root: Path) -> None:
+    def _move(self, root: str) -> None:
         self.roots = [root, *(other for other in self.roots if other != root)]
         self.root = root
 
@@ -155,21 +154,21 @@ class Store:
         import shutil
 
         oldest = time.time() - STALE_SECONDS
-        for folder in self.root.glob(f"{BUILD}*"):
+        for item in os.scandir(self.root):
             try:
-                if folder.stat().st_mtime < oldest:
-                    shutil.rmtree(folder, ignore_errors=True)
+                if item.name.startswith(BUILD) and item.stat().st_mtime < oldest:
+                    shutil.rmtree(item.path, ignore_errors=True)
             except OSError:
                 pass  # somebody else removed it
 
-    def publish(self, key: Key, folder: Path) -> Entry:
+    def publish(self, key: Key, folder: str) -> Entry:
         """Move a complete private folder to its place by one rename.
 
         Somebody was faster: their entry is used if it verifies, else it makes room for ours.
         """
         place = folder_of(self.root, key)
         for attempt in (1, 2):
-            place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.makedirs(os.path.dirname(place), exist_ok=True, mode=0o700)
             try:
                 os.rename(folder, place)
                 break
@@ -192,10 +191,10 @@ class Store:
         import shutil
         import tempfile
 
-        aside = self.root / "quarantine"
+        aside = os.path.join(self.root, "quarantine")
         try:
-            aside.mkdir(mode=0o700, exist_ok=True)
-            os.rename(folder_of(self.root, key), Path(tempfile.mkdtemp(dir=aside)) / "entry")
+            folders.make_private(aside)
+            os.rename(folder_of(self.root, key), os.path.join(tempfile.mkdtemp(dir=aside), "entry"))
         except OSError:
             shutil.rmtree(folder_of(self.root, key), ignore_errors=True)
 
@@ -207,11 +206,12 @@ class Store:
         """
         from filelock import FileLock, Timeout
 
-        path = self.root / "locks" / f"{key.what[:24]}-{key.how[:24]}"
+        folder = os.path.join(self.root, "locks")
+        path = os.path.join(folder, f"{key.what[:24]}-{key.how[:24]}")
         held = None
         try:
-            path.parent.mkdir(mode=0o700, exist_ok=True)
-            lock = FileLock(str(path))
+            folders.make_private(folder)
+            lock = FileLock(path)
             try:
                 lock.acquire(timeout=min(1.0, timeout))
                 held = lock
@@ -219,7 +219,8 @@ class Store:
                 waiting(_read_pid(path))
                 lock.acquire(timeout=max(0.0, timeout - 1.0))
                 held = lock
-            path.with_suffix(".pid").write_text(str(os.getpid()))
+            with open(f"{path}.pid", "w") as file:
+                file.write(str(os.getpid()))
         except (OSError, NotImplementedError, Timeout):
             pass  # a duplicate compile at worst
         try:
@@ -237,7 +238,7 @@ class Store:
 
     def leave_hits(self) -> None:
         """At exit: tell the index how often this process used which entry."""
-        if self._hits and self.writable and self.root.is_dir():
+        if self._hits and self.writable and os.path.isdir(self.root):
             from jitblas.store import journal
 
             now = time.time()
@@ -246,10 +247,14 @@ class Store:
 
     def entries(self) -> Iterator[tuple[Key, dict[str, Any]]]:
         """Every entry of the writable store with its meta.json (unreadable ones with an empty one)."""
-        for folder in sorted(self.root.glob(f"[0-9a-f][0-9a-f]/*/*/{META}")):
-            key = Key(folder.parent.parent.name, folder.parent.name)
+        import glob
+
+        pattern = os.path.join("[0-9a-f][0-9a-f]", "*", "*", META)
+        for path in sorted(glob.glob(pattern, root_dir=self.root)):
+            folder = os.path.dirname(path)
+            key = Key(os.path.basename(os.path.dirname(folder)), os.path.basename(folder))
             try:
-                yield key, read_meta(folder.parent, key)
+                yield key, read_meta(os.path.join(self.root, folder), key)
             except BadEntry:
                 yield key, {}
 
@@ -263,13 +268,17 @@ class Store:
         import shutil
 
         count = sum(1 for _ in self.entries())
-        for item in self.root.iterdir():
-            shutil.rmtree(item, ignore_errors=True) if item.is_dir() and not item.is_symlink() else item.unlink()
+        for item in os.scandir(self.root):
+            if item.is_dir(follow_symlinks=False):
+                shutil.rmtree(item.path, ignore_errors=True)
+            else:
+                os.unlink(item.path)
         return count
 
 
-def _read_pid(path: Path) -> str:
+def _read_pid(path: str) -> str:
     try:
-        return path.with_suffix(".pid").read_text()[:12]
+        with open(f"{path}.pid") as file:
+            return file.read(12)
     except OSError:
         return "?"

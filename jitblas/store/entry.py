@@ -12,9 +12,7 @@ import json
 import os
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jitblas.digest import hex_digest
 from jitblas.store.folders import refusal
@@ -24,8 +22,7 @@ OBJECT = "kernel.so"
 META = "meta.json"
 
 
-@dataclass(frozen=True)
-class Key:
+class Key(NamedTuple):
     """Names an artifact: *what* was compiled (operator, constants, sources, target) and *how* (compiler, flags)."""
 
     what: str
@@ -39,27 +36,26 @@ class BadEntry(Exception):
     """An entry that must not be loaded; the text says why."""
 
 
-@dataclass(frozen=True, eq=False)
-class Entry:
+class Entry(NamedTuple):
     """A verified entry."""
 
     key: Key
-    folder: Path
+    folder: str
     meta: Mapping[str, Any]
 
     @property
-    def shared_object(self) -> Path:
-        return self.folder / OBJECT
+    def shared_object(self) -> str:
+        return os.path.join(self.folder, OBJECT)
 
 
-def folder_of(root: Path, key: Key) -> Path:
-    return root / key.what[:2] / key.what / key.how
+def folder_of(root: str, key: Key) -> str:
+    return os.path.join(root, key.what[:2], key.what, key.how)
 
 
-def read_meta(folder: Path, key: Key, owners: tuple[int, ...] | None = None) -> dict[str, Any]:
+def read_meta(folder: str, key: Key, owners: tuple[int, ...] | None = None) -> dict[str, Any]:
     """meta.json of an entry; BadEntry unless it is one of ours and says the key that its path says."""
     try:
-        meta = json.loads(_read(folder / META, owners))
+        meta = json.loads(_read(os.path.join(folder, META), owners))
     except (ValueError, RecursionError) as error:
         raise BadEntry(f"{META} cannot be read ({type(error).__name__})") from None
     if not isinstance(meta, dict) or meta.get("schema") != SCHEMA or not _well_formed(meta):
@@ -69,18 +65,19 @@ def read_meta(folder: Path, key: Key, owners: tuple[int, ...] | None = None) -> 
     return meta
 
 
-def _read(path: Path, owners: tuple[int, ...] | None) -> bytes:
+def _read(path: str, owners: tuple[int, ...] | None) -> bytes:
     """A regular file's bytes; BadEntry for links, pipes, and files that others than `owners` could have written."""
+    name = os.path.basename(path)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError as error:
-        raise BadEntry(f"{path.name} cannot be read ({error.strerror})") from None
+        raise BadEntry(f"{name} cannot be read ({error.strerror})") from None
     with open(descriptor, "rb") as file:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
-            raise BadEntry(f"{path.name} is no regular file")
+            raise BadEntry(f"{name} is no regular file")
         if owners is not None and (found.st_uid not in owners or found.st_mode & 0o022):
-            raise BadEntry(f"{path.name} can be written by others")
+            raise BadEntry(f"{name} can be written by others")
         return file.read()
 
 
@@ -99,7 +96,7 @@ def _well_formed(meta: dict[str, Any]) -> bool:
     )
 
 
-def verify(root: Path, key: Key, owners: tuple[int, ...] | None = None) -> Entry | None:
+def verify(root: str, key: Key, owners: tuple[int, ...] | None = None) -> Entry | None:
     """The entry, its files checked byte for byte; None if there is none, BadEntry if it must not be loaded.
 
     `owners`: who may own its folders and files, nobody else being able to write them; None: the root keeps others out.
@@ -107,21 +104,22 @@ def verify(root: Path, key: Key, owners: tuple[int, ...] | None = None) -> Entry
     folder = folder_of(root, key)
     if not os.path.lexists(folder):
         return None
-    for place in (folder, folder.parent, folder.parent.parent):
-        reason = refusal(place, owners) if owners is not None else None if place.is_dir() else "is not a folder"
+    for place in (folder, os.path.dirname(folder), os.path.join(root, key.what[:2])):
+        reason = refusal(place, owners) if owners is not None else None if os.path.isdir(place) else "is not a folder"
         if reason is not None:
             raise BadEntry(f"{place} {reason}")
     meta = read_meta(folder, key, owners)
     for name, facts in meta["files"].items():
-        data = _read(folder / os.path.basename(name), owners)
+        data = _read(os.path.join(folder, os.path.basename(name)), owners)
         if [len(data), hex_digest(data)] != [facts.get("size"), facts.get("sha256")]:
             raise BadEntry(f"{name} is not the file that was published ({len(data)} bytes)")
     return Entry(key, folder, meta)
 
 
-def describe(path: Path) -> dict[str, Any]:
+def describe(path: str) -> dict[str, Any]:
     """Size and digest of a file, as meta.json keeps them."""
-    data = path.read_bytes()
+    with open(path, "rb") as file:
+        data = file.read()
     return {"size": len(data), "sha256": hex_digest(data)}
 
 
@@ -135,7 +133,7 @@ def headers_changed(headers: Iterable[Any]) -> str | None:
             found = os.stat(path)
             if (found.st_size, found.st_mtime_ns) == (size, mtime):
                 continue
-            if hex_digest(Path(path).read_bytes()) != digest:
+            if describe(path)["sha256"] != digest:
                 return str(path)
         except OSError:
             return str(path)
@@ -147,17 +145,17 @@ def record_headers(paths: Iterable[str]) -> list[list[Any]]:
     recorded: list[list[Any]] = []
     for path in paths:
         try:
-            data = Path(path).read_bytes()
+            digest = describe(path)["sha256"]
             found = os.stat(path)
         except OSError:
             continue  # gone already: nothing to compare with later
-        recorded.append([path, found.st_size, found.st_mtime_ns, hex_digest(data)])
+        recorded.append([path, found.st_size, found.st_mtime_ns, digest])
     return recorded
 
 
-def write_meta(folder: Path, meta: Mapping[str, Any]) -> None:
+def write_meta(folder: str, meta: Mapping[str, Any]) -> None:
     """meta.json, last of an entry's files and on disk before the entry is published."""
-    with open(folder / META, "w", encoding="utf-8") as file:
+    with open(os.path.join(folder, META), "w", encoding="utf-8") as file:
         os.fchmod(file.fileno(), 0o644)
         json.dump(meta, file, indent=1, sort_keys=True)
         file.flush()

@@ -6,13 +6,17 @@ import atexit
 import os
 import stat
 import sys
-from pathlib import Path
 
 FORMAT = "v1"
 """Folder below the cache directory; a new layout gets a new name and the old one is left alone."""
 
 
-def refusal(folder: Path, owners: tuple[int, ...]) -> str | None:
+def root_of(cache_folder: str) -> str:
+    """The store's own folder inside a cache directory."""
+    return os.path.join(cache_folder, FORMAT)
+
+
+def refusal(folder: str, owners: tuple[int, ...]) -> str | None:
     """Why code in `folder` must not be trusted, or None."""
     try:
         found = os.lstat(folder)
@@ -29,15 +33,15 @@ def refusal(folder: Path, owners: tuple[int, ...]) -> str | None:
     return None
 
 
-def writable_root(cache_folder: Path) -> Path:
+def writable_root(cache_folder: str) -> str:
     """The store's own 0700 folder inside the cache directory, or a private temporary one when that cannot be had.
 
     Says so on stderr in the second case: kernels then live as long as the process.
     """
-    root = cache_folder / FORMAT
+    root = root_of(cache_folder)
     try:
-        cache_folder.mkdir(parents=True, exist_ok=True)
-        root.mkdir(mode=0o700, exist_ok=True)
+        os.makedirs(cache_folder, exist_ok=True)
+        make_private(root)
         reason = refusal(root, (os.geteuid(),))
         if reason is None and not os.access(root, os.W_OK | os.X_OK):
             reason = "cannot be written"
@@ -53,12 +57,21 @@ def writable_root(cache_folder: Path) -> Path:
     return temporary_root()
 
 
-def temporary_root() -> Path:
+def make_private(folder: str) -> None:
+    """Make one 0700 folder unless it is there. Its parent must be: a store that was deleted does not come back so."""
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        if not os.path.isdir(folder):
+            raise
+
+
+def temporary_root() -> str:
     """A private folder that goes with the process that made it (not with its forks)."""
     import shutil
     import tempfile
 
-    folder = Path(tempfile.mkdtemp(prefix="jitblas-"))
+    folder = tempfile.mkdtemp(prefix="jitblas-")
     owner = os.getpid()
 
     def remove() -> None:
@@ -69,10 +82,10 @@ def temporary_root() -> Path:
     return folder
 
 
-def readable_root(cache_folder: Path) -> Path | None:
+def readable_root(cache_folder: str) -> str | None:
     """The store inside a read-only tier if its code may be trusted: owned by root or us, writable by nobody else."""
-    root = cache_folder / FORMAT
-    if not root.is_dir():
+    root = root_of(cache_folder)
+    if not os.path.isdir(root):
         return None
     reason = refusal(root, (0, os.geteuid()))
     if reason is None:

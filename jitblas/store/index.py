@@ -7,15 +7,16 @@ run code here, so :class:`JsonDisk` stores text keys and JSON text only and refu
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import diskcache
 from diskcache.core import MODE_RAW, MODE_TEXT, UNKNOWN
 
 from jitblas.store import journal
+from jitblas.store.folders import make_private
 
 
 class JsonDisk(diskcache.Disk):  # type: ignore[misc]
@@ -49,11 +50,11 @@ INDEX_ERRORS = (OSError, ValueError, sqlite3.Error, diskcache.Timeout)
 class Index:
     """The index of one store. Methods raise :data:`INDEX_ERRORS`."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: str) -> None:
         self._root = root
-        folder = root / "index"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        self._cache = diskcache.Cache(str(folder), disk=JsonDisk, eviction_policy="none", timeout=2)
+        folder = os.path.join(root, "index")
+        make_private(folder)
+        self._cache = diskcache.Cache(folder, disk=JsonDisk, eviction_policy="none", timeout=2)
 
     def __enter__(self) -> Index:
         return self

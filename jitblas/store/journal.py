@@ -8,17 +8,16 @@ import json
 import math
 import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 JOURNAL = "journal.jsonl"
 
 
-def append(root: Path, news: Iterable[tuple[str, dict[str, Any]]]) -> None:
+def append(root: str, news: Iterable[tuple[str, dict[str, Any]]]) -> None:
     """Add lines of (key, facts); whatever goes wrong is lost without harm."""
     lines = "".join(json.dumps([key, facts]) + "\n" for key, facts in news)
     try:
-        descriptor = os.open(root / JOURNAL, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        descriptor = os.open(os.path.join(root, JOURNAL), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError:
         return
     try:
@@ -29,13 +28,15 @@ def append(root: Path, news: Iterable[tuple[str, dict[str, Any]]]) -> None:
         os.close(descriptor)
 
 
-def take(root: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def take(root: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Remove the journal and give its lines; lines that are none of ours are dropped."""
-    taken = root / f"{JOURNAL}.{os.getpid()}"
+    journal = os.path.join(root, JOURNAL)
+    taken = f"{journal}.{os.getpid()}"
     try:
-        os.rename(root / JOURNAL, taken)
-        text = taken.read_text(encoding="utf-8", errors="replace")
-        taken.unlink()
+        os.rename(journal, taken)
+        with open(taken, encoding="utf-8", errors="replace") as file:
+            text = file.read()
+        os.unlink(taken)
     except OSError:
         return
     for line in text.splitlines():

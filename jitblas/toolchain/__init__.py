@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 
 from jitblas.digest import hex_digest
 from jitblas.errors import CompilerNotFound
@@ -85,7 +84,7 @@ def _remembered(
     answer = _probe(compiler, driver, cache)
     depends = list(answer.depends) if isinstance(answer, Toolchain) else _files(driver)
     memo = {"depends": depends, "stats": _stats(depends)}
-    memo |= {"toolchain": asdict(answer)} if isinstance(answer, Toolchain) else {"unusable": answer}
+    memo |= {"toolchain": answer._asdict()} if isinstance(answer, Toolchain) else {"unusable": answer}
     _write(path, json.dumps(memo))
     return answer
 

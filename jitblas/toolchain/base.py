@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 COMPILER_ENVIRONMENT = (
     "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH",
@@ -50,8 +49,7 @@ class Unusable(Exception):
     """A candidate compiler does not count; the text says why."""
 
 
-@dataclass(frozen=True, eq=False)
-class Finished:
+class Finished(NamedTuple):
     """A process that ended: exit status (None if it was stopped for taking too long) and its output."""
 
     returncode: int | None
@@ -65,8 +63,7 @@ class Finished:
         return next((line for line in lines if "error" in line), lines[0] if lines else "no output")[:300]
 
 
-@dataclass(frozen=True)
-class Toolchain:
+class Toolchain(NamedTuple):
     """A compiler that passed its probe.
 
     Attributes
@@ -108,11 +105,13 @@ class Toolchain:
 
 def command_words(variable: str) -> list[str]:
     """The words of an environment variable that holds a command or flags; Error if its quotes do not match."""
+    text = os.environ.get(variable)
+    if not text:
+        return []
     import shlex
 
     from jitblas.errors import Error
 
-    text = os.environ.get(variable, "")
     try:
         return shlex.split(text)
     except ValueError as error:

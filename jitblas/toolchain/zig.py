@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 
 from jitblas.hardware import HOST
 from jitblas.toolchain.base import Toolchain
@@ -37,4 +36,4 @@ class Zig:
         base = probe_gnu((*driver, "-nostdlib++"), workdir, march, self.name, environment)
         version = re.search(r"clang version \S+", dict(base.identity)["version"])
         shown = f"zig c++ ({version.group(0) if version else base.version})"
-        return replace(base, version=shown, cache_variables=CACHE_VARIABLES)
+        return base._replace(version=shown, cache_variables=CACHE_VARIABLES)

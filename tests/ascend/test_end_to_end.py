@@ -187,7 +187,7 @@ def test_plans_take_numpy_arrays(scenario: Scenario) -> None:
             word = "fp16" if "fp16" in line else "bf16"
             for exact in (True, False):
                 plan = jitblas.plan(line, exact=exact)
-                n = plan.problem["n"]
+                n = plan.problem.value("n")
                 x, y = numbers(word, n * abs(step_x), 6)[::step_x], numbers(word, n, 7)
                 expected = axpy(0.5, x, y)
                 assert plan(0.5, x, y) is y

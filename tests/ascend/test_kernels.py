@@ -81,16 +81,16 @@ def test_an_exact_kernel_has_its_sizes_baked_in(
     code = """
         line = sys.argv[1]
         problem = jitblas.Problem.parse(line)
-        x = jitblas.array(numbers("fp32", 1000 * abs(problem["incx"]), 1))[:: problem["incx"]]
-        start = numbers("fp32", 1000 * abs(problem["incy"]), 2)
+        x = jitblas.array(numbers("fp32", 1000 * abs(problem.value("incx")), 1))[:: problem.value("incx")]
+        start = numbers("fp32", 1000 * abs(problem.value("incy")), 2)
         exact, plain = jitblas.plan(line), jitblas.plan(line, exact=False)
         assert exact.specialization.exact and not plain.specialization.exact
-        expected = axpy(-2.0, x.numpy(), start[:: problem["incy"]])
+        expected = axpy(-2.0, x.numpy(), start[:: problem.value("incy")])
         for plan in (exact, plain):
             y = jitblas.array(start)
-            plan(-2.0, x, y[:: problem["incy"]])
-            assert_same_bits(y[:: problem["incy"]].numpy(), expected)
-            plan(x, y[:: problem["incy"]])  # alpha of the problem: 1
+            plan(-2.0, x, y[:: problem.value("incy")])
+            assert_same_bits(y[:: problem.value("incy")].numpy(), expected)
+            plan(x, y[:: problem.value("incy")])  # alpha of the problem: 1
             y.numpy()
     """
     scenario(code, line, JITBLAS_CACHE_DIR=empty_store)

@@ -260,7 +260,7 @@ def test_ranges_expand() -> None:
 def test_problem_files_parse() -> None:
     problems = parse_lines(read_file(PROJECT / "bench/problems/axpy_ex.txt"))
     assert len(problems) == len(set(problems)) == 18
-    assert {(problem["incx"], problem["incy"]) for problem in problems} == {(1, 1), (2, -3)}
+    assert {(problem.value("incx"), problem.value("incy")) for problem in problems} == {(1, 1), (2, -3)}
 
 
 # The command line

@@ -115,7 +115,7 @@ def test_truncation_instead_of_rounding_fails(dtype: str) -> None:
     from jitblas.cli.demo import check, to_float64
 
     problem, x, before, after = exact_result(dtype, 1, 1)
-    exact = problem["alpha"] * to_float64(x) + to_float64(before)
+    exact = problem.value("alpha") * to_float64(x) + to_float64(before)
     bits = after.view(np.uint16)
     bits -= (np.abs(to_float64(after)) > np.abs(exact)).astype(np.uint16)
     assert not check(problem, x, before, after)[1]

@@ -147,7 +147,7 @@ import numpy as np
 import jitblas
 from jitblas import config
 kernels = pathlib.Path(sys.argv[1])
-config.kernels_folder = lambda: kernels
+config.kernels_folder = lambda: str(kernels)
 def result(dtype):
     return float(jitblas.axpy_ex(2.0, np.ones(100, dtype), np.ones(100, dtype))[0])
 assert result("f4") == 3

@@ -195,7 +195,7 @@ def test_another_version_text_of_the_compiler_gives_another_key(monkeypatch: pyt
 def jitblas_store(folder: Path) -> Any:
     from jitblas.store import Store
 
-    return Store(folder, [])
+    return Store(str(folder), [])
 
 
 def test_a_replaced_compiler_is_noticed_by_a_new_process(python: Any, compiler: Any) -> None:

@@ -57,7 +57,7 @@ def test_a_line_is_printed_in_one_form_without_defaults(line: str, printed: str)
 def test_equal_problems_are_equal_and_hash_alike() -> None:
     one, other = Problem.parse("axpy_ex:n=1e3"), Problem.parse("axpy_ex:n=1000,dtype=fp32")
     assert one == other and hash(one) == hash(other)
-    assert one["n"] == 1000 and one["alpha"] == 1.0
+    assert one.value("n") == 1000 and one.value("alpha") == 1.0
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def test_python_and_cpp_lay_a_tiling_out_alike() -> None:
     )
     recipe = Recipe("a layout", "0" * 64, "host", lambda: text, (), (), {"operator": "test"})
     entry = artifacts.obtain(recipe)
-    library = open_library(str(entry.shared_object), str(entry.key))
+    library = open_library(entry.shared_object, str(entry.key))
     struct = tiling_struct(fields, frozenset(baked))
     assert library.size() == ctypes.sizeof(struct)
     for name, _ in struct._fields_:

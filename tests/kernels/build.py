@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ UB_BYTES = PROFILES[HOST].ub_bytes
 def library(name: str) -> ctypes.CDLL:
     """sources/<name>.asc, compiled once per store, loaded once per process."""
     entry = artifacts.obtain(recipe(name))
-    loaded = open_library(str(entry.shared_object), str(entry.key))
+    loaded = open_library(entry.shared_object, str(entry.key))
     runtime_for(HOST).bind(loaded)
     return loaded
 
@@ -38,7 +39,7 @@ def recipe(name: str) -> Recipe:
         [
             ("test kernel", name),
             ("source", text),
-            ("sources", keys.tree_digest((kernels / "common", kernels / "twin"))),
+            ("sources", keys.tree_digest((os.path.join(kernels, "common"), os.path.join(kernels, "twin")))),
         ]
     )
     return Recipe(
@@ -46,7 +47,7 @@ def recipe(name: str) -> Recipe:
         what=what,
         target=HOST,
         source=lambda: rewrite_launches(f'#line 1 "{name}.asc"\n{text}'),
-        include=(str(kernels / "twin"), str(kernels)),
+        include=(os.path.join(kernels, "twin"), kernels),
         defines=(("JITBLAS_TWIN", "1"), ("JITBLAS_UB_BYTES", str(UB_BYTES))),
         facts={"operator": "test kernel"},
     )

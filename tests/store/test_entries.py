@@ -14,6 +14,7 @@ import jitblas
 from jitblas.jit import artifacts
 from jitblas.store import Key, Store
 from jitblas.store.entry import BadEntry, folder_of, verify
+from jitblas.store.folders import root_of
 
 
 def entry_of(folder: Path, title: str = "axpy_ex") -> Path:
@@ -69,7 +70,7 @@ def test_a_damaged_entry_is_moved_aside_with_one_line_and_rebuilt(full_store: Pa
     """In this process: what `find` answers; the test below goes the whole way in processes of their own."""
     entry = entry_of(full_store)
     key = Key(entry.parent.name, entry.name)
-    store = Store(full_store, [])
+    store = Store(str(full_store), [])
     assert store.find(key) is not None
     DAMAGE[damage](entry)
     assert store.find(key) is None
@@ -143,31 +144,31 @@ def test_an_entry_is_three_files_in_folders_of_0700(full_store: Path) -> None:
 def test_publishing_after_somebody_else_uses_theirs(full_store: Path, tmp_path: Path) -> None:
     entry = entry_of(full_store)
     key = Key(entry.parent.name, entry.name)
-    store = Store(full_store, [])
+    store = Store(str(full_store), [])
     inode = (entry / "kernel.so").stat().st_ino
     with store.private_folder() as folder:
         for name in ("kernel.so", "kernel.cpp", "meta.json"):
-            (folder / name).write_bytes((entry / name).read_bytes())
-        assert store.publish(key, folder).folder == entry
+            Path(folder, name).write_bytes((entry / name).read_bytes())
+        assert store.publish(key, folder).folder == str(entry)
     assert (entry / "kernel.so").stat().st_ino == inode
     DAMAGE["a truncated object"](entry)
-    other = Store(full_store, [])
+    other = Store(str(full_store), [])
     with other.private_folder() as folder:
         good = entry_of(full_store, "the host runtime")
         for name in ("kernel.so", "kernel.cpp"):
-            (folder / name).write_bytes((good / name).read_bytes())
+            Path(folder, name).write_bytes((good / name).read_bytes())
         meta = json.loads((good / "meta.json").read_text()) | {"what": key.what, "how": key.how}
-        (folder / "meta.json").write_text(json.dumps(meta))
-        assert other.publish(key, folder).folder == entry
-    assert verify(full_store / "v1", key) is not None
+        Path(folder, "meta.json").write_text(json.dumps(meta))
+        assert other.publish(key, folder).folder == str(entry)
+    assert verify(root_of(str(full_store)), key) is not None
 
 
 def test_a_failed_build_leaves_no_folder(full_store: Path) -> None:
-    store = Store(full_store, [])
+    store = Store(str(full_store), [])
     with pytest.raises(ZeroDivisionError), store.private_folder() as folder:
-        (folder / "kernel.so").write_bytes(b"half")
+        Path(folder, "kernel.so").write_bytes(b"half")
         raise ZeroDivisionError
-    assert not folder.exists()
+    assert not Path(folder).exists()
 
 
 def test_a_name_in_meta_cannot_lead_out_of_the_entry(full_store: Path) -> None:
@@ -175,8 +176,8 @@ def test_a_name_in_meta_cannot_lead_out_of_the_entry(full_store: Path) -> None:
     key = Key(entry.parent.name, entry.name)
     change_meta(entry, lambda meta: meta["files"].update({"../../../../x": {"size": 1, "sha256": ""}}))
     with pytest.raises(BadEntry):
-        verify(full_store / "v1", key)
-    assert folder_of(full_store / "v1", key) == entry
+        verify(root_of(str(full_store)), key)
+    assert folder_of(root_of(str(full_store)), key) == str(entry)
 
 
 # ---- Headers outside our tree ---------------------------------------------------------------------------------------

@@ -35,9 +35,9 @@ def root(tmp_path: Path) -> Path:
 
 def test_facts_are_json_and_come_back(root: Path) -> None:
     facts = {"bytes": 123, "built": 1.5, "hits": 0}
-    with Index(root) as index:
+    with Index(str(root)) as index:
         index.add("a/b", facts)
-    with Index(root) as index:
+    with Index(str(root)) as index:
         assert index.facts("a/b") == facts
         assert index.facts("c/d") == {}
         assert list(index.keys()) == ["a/b"]
@@ -55,7 +55,7 @@ def test_values_that_a_plain_diskcache_wrote_are_refused_and_run_no_code(root: P
     plain["large"] = "x" * 100_000  # lies in a file
     plain[("a", 1)] = "a pickled key"
     plain.close()
-    with Index(root) as index:
+    with Index(str(root)) as index:
         for key in ("pickled", "bytes", "number", "large"):
             with pytest.raises(ValueError, match="not JSON"):
                 index.facts(key)
@@ -65,7 +65,7 @@ def test_values_that_a_plain_diskcache_wrote_are_refused_and_run_no_code(root: P
 
 
 def test_only_text_keys_and_json_values_can_be_put_in(root: Path) -> None:
-    with Index(root) as index:
+    with Index(str(root)) as index:
         for key, facts in (("a", Evil()), (("a", 1), {}), (b"a", {}), (1, {})):
             with pytest.raises((TypeError, ValueError)):
                 index.add(key, facts)  # type: ignore[arg-type]
@@ -73,7 +73,7 @@ def test_only_text_keys_and_json_values_can_be_put_in(root: Path) -> None:
 
 
 def test_json_that_is_no_object_is_no_facts(root: Path) -> None:
-    with Index(root) as index:
+    with Index(str(root)) as index:
         index.add("a", [1, 2])  # type: ignore[arg-type]
         assert index.facts("a") == {}
 
@@ -82,10 +82,10 @@ def test_json_that_is_no_object_is_no_facts(root: Path) -> None:
 
 
 def test_what_processes_left_in_the_journal_is_taken_in_once(root: Path) -> None:
-    journal.append(root, [("a/b", {"bytes": 10, "built": 50.0})])
-    journal.append(root, [("a/b", {"hits": 3, "used": 100.0}), ("gone/one", {"hits": 1, "used": 80.0})])
-    journal.append(root, [("a/b", {"hits": 2, "used": 90.0})])
-    with Index(root) as index:
+    journal.append(str(root), [("a/b", {"bytes": 10, "built": 50.0})])
+    journal.append(str(root), [("a/b", {"hits": 3, "used": 100.0}), ("gone/one", {"hits": 1, "used": 80.0})])
+    journal.append(str(root), [("a/b", {"hits": 2, "used": 90.0})])
+    with Index(str(root)) as index:
         index.fold_journal()
         facts = {"bytes": 10, "built": 50.0, "hits": 5, "used": 100.0}
         assert index.facts("a/b") == facts
@@ -97,10 +97,10 @@ def test_what_processes_left_in_the_journal_is_taken_in_once(root: Path) -> None
 
 def test_an_entry_built_again_keeps_its_hits(root: Path) -> None:
     for built in (50.0, 60.0):
-        journal.append(root, [("a/b", {"bytes": int(built), "built": built}), ("a/b", {"hits": 2, "used": built})])
-        with Index(root) as index:
+        journal.append(str(root), [("a/b", {"bytes": int(built), "built": built}), ("a/b", {"hits": 2, "used": built})])
+        with Index(str(root)) as index:
             index.fold_journal()
-    with Index(root) as index:
+    with Index(str(root)) as index:
         assert index.facts("a/b") == {"bytes": 60, "built": 60.0, "hits": 4, "used": 60.0}
 
 
@@ -122,10 +122,10 @@ not json
 
 
 def test_lines_that_are_none_of_ours_are_dropped(root: Path) -> None:
-    journal.append(root, [("a/b", {"bytes": 10, "built": 5.0}), ("a/b", {"hits": 1, "used": 6.0})])
+    journal.append(str(root), [("a/b", {"bytes": 10, "built": 5.0}), ("a/b", {"hits": 1, "used": 6.0})])
     with open(root / JOURNAL, "ab") as file:
         file.write(FOREIGN)
-    with Index(root) as index:
+    with Index(str(root)) as index:
         index.fold_journal()
         assert index.facts("a/b") == {"bytes": 10, "built": 5.0, "hits": 3, "used": 7.0}
 
@@ -133,7 +133,7 @@ def test_lines_that_are_none_of_ours_are_dropped(root: Path) -> None:
 def test_a_link_in_place_of_the_journal_is_not_followed(root: Path, tmp_path: Path) -> None:
     (tmp_path / "victim").write_text("precious")
     (root / JOURNAL).symlink_to(tmp_path / "victim")
-    journal.append(root, [("a/b", {"hits": 1, "used": 1.0})])
+    journal.append(str(root), [("a/b", {"hits": 1, "used": 1.0})])
     assert (tmp_path / "victim").read_text() == "precious"
 
 
@@ -192,7 +192,7 @@ def test_a_locked_index_is_not_waited_for(python: Any, compute: str, full_store:
 
 
 def test_entries_are_listed_without_the_index(full_store: Path) -> None:
-    store = Store(full_store, [])
+    store = Store(str(full_store), [])
     listed = {str(key): meta["title"] for key, meta in store.entries()}
     assert len(listed) == 2 and "the host runtime" in listed.values()
     with Index(store.root) as index:
@@ -201,4 +201,4 @@ def test_entries_are_listed_without_the_index(full_store: Path) -> None:
     (next((full_store / "v1").glob("??/*/*/meta.json"))).write_text("{")
     assert sorted(bool(meta) for _, meta in store.entries()) == [False, True]
     assert store.clear() == 2
-    assert list(store.root.iterdir()) == []
+    assert os.listdir(store.root) == []

@@ -67,8 +67,8 @@ def test_a_full_file_system_is_no_obstacle(python: Any, tmp_path: Path, options:
 
 
 def test_what_killed_compiles_left_is_swept_after_an_hour(tmp_path: Path) -> None:
-    store = Store(tmp_path / "cache", [])
-    old, young = store.root / "build-1-old", store.root / "build-1-young"
+    store = Store(str(tmp_path / "cache"), [])
+    old, young = Path(store.root, "build-1-old"), Path(store.root, "build-1-young")
     for folder in (old, young):
         folder.mkdir()
         (folder / "kernel.cpp").write_text("")
