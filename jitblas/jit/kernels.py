@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from jitblas.runtime.protocol import Runtime
 
 
+CUBE_ABI_VERSION = 1
+
+
 class Kernel(NamedTuple):
     """A loaded kernel.
 
@@ -91,6 +94,8 @@ def _load(specialization: Specialization) -> Kernel:
     runtime = runtime_for(specialization.target)  # first: a device kernel needs the libraries that it brings
     library, key = load_library(specialization.recipe)
     runtime.bind(library)
+    if specialization.target == HOST and specialization.path.kind != "vector":
+        bind_cube(library)
     baked = frozenset(name for name, _ in specialization.baked)
     struct = tiling_struct(specialization.path.fields, baked)
     launch = library.launch
@@ -151,6 +156,29 @@ def host_runtime_recipe() -> Recipe:
     runtime = os.path.join(twin, "runtime")
     source = os.path.join(runtime, "runtime.cpp")
     return library_recipe("the host runtime", source, (runtime, os.path.join(twin, "detail")))
+
+
+def host_cube_recipe() -> Recipe:
+    """The artifact with the micro-kernels of matrix products, shared by all cube and mixed kernels of the host."""
+    twin = os.path.join(config.kernels_folder(), "twin")
+    cube = os.path.join(twin, "cube")
+    return library_recipe("the host cube", os.path.join(cube, "cube.cpp"), (cube, os.path.join(twin, "detail")))
+
+
+def bind_cube(library: Any) -> None:
+    """Introduce a freshly loaded cube or mixed kernel to the cube's micro-kernels."""
+    library.jitblas_bind_cube.argtypes, library.jitblas_bind_cube.restype = [ctypes.c_void_p], ctypes.c_uint32
+    version = library.jitblas_bind_cube(_cube_table())
+    assert version == CUBE_ABI_VERSION, "a kernel and the cube it is linked to have one source"
+
+
+@functools.cache
+def _cube_table() -> int:
+    """Address of the cube's functions; the library stays loaded for as long as the process."""
+    library = load_library(host_cube_recipe())[0]
+    library.jitblas_cube_table.restype = ctypes.c_void_p
+    table: int = library.jitblas_cube_table()
+    return table
 
 
 _runtime_lock = threading.Lock()

@@ -13,7 +13,7 @@ from typing import Any
 from jitblas.errors import Status, StatusError
 from jitblas.hardware import HOST, PROFILES, Profile
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 
 WAIT, SMALL, UNBOUND = 1, 2, 4
 """Launch modes, added to a stream's address (kernels_src/twin/detail/abi.h)."""
@@ -54,6 +54,7 @@ class HostRuntime:
         self._position = self._library.jitblas_stream_position
         self._table: int = library.jitblas_runtime_table()
         library.jitblas_set_threads(threads)
+        self._threads = threads
         self._blocks: dict[int, int] = {}  # address -> bytes of what allocate() gave out
         self._starts: list[int] = []
         self.stream_idle = ctypes.cast(library.jitblas_stream_idle, c_void_p).value or 0
@@ -67,7 +68,7 @@ class HostRuntime:
         )
 
     def profile(self) -> Profile:
-        return PROFILES[HOST]
+        return PROFILES[HOST]._replace(cores_at_once=self._threads)
 
     def create_stream(self) -> int:
         stream = self._address(self._library.jitblas_stream_create(), "a stream")
@@ -175,6 +176,7 @@ class HostRuntime:
     def set_threads(self, threads: int) -> None:
         """Let this many threads share a launch's blocks, the launching one included."""
         self._library.jitblas_set_threads(threads)
+        self._threads = threads
 
     def shutdown(self) -> None:
         self._library.jitblas_shutdown()

@@ -10,6 +10,14 @@
 #define JITBLAS_STREAMING_INPUT(queue) static_cast<void>(queue)
 #define JITBLAS_IN_PLACE(queue) static_cast<void>(queue)
 
+// Declares, once per block, that matrices in L1 are only copied there from global memory, which does not change
+// meanwhile, and loaded from there into L0A and L0B, and that every row of a result leaves L0C once. The twin then loads
+// from global memory, and multiplies to where the fix-pipe copies.
+#define JITBLAS_STREAMING_CUBE()
+
+// Before a loop of a few steps whose number is known: no loop, so that what it indexes stays in registers.
+#define JITBLAS_UNROLL _Pragma("unroll")
+
 // Asks for data that will be read soon, `offset` elements from an address; beyond the array's end it asks for nothing.
 // The chip's threads hide each other's latency; a CPU thread has only itself.
 #define JITBLAS_PREFETCH(address, offset)

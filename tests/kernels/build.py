@@ -12,15 +12,21 @@ import numpy as np
 
 import jitblas
 from jitblas import config
-from jitblas.hardware import HOST, PROFILES
+from jitblas.hardware import ASCEND950PR, CUBE_BUFFERS, HOST, PROFILES
 from jitblas.jit import artifacts, keys
 from jitblas.jit.artifacts import Recipe
-from jitblas.jit.kernels import open_library, runtime_for
+from jitblas.jit.kernels import bind_cube, open_library, runtime_for
 from jitblas.jit.launch_syntax import rewrite_launches
 from jitblas.runtime.host import WAIT
 
 SOURCES = Path(__file__).resolve().parent / "sources"
 UB_BYTES = PROFILES[HOST].ub_bytes
+GROUPS = ("groups",)
+"""Sources whose kernels run on a cube core and its vector cores."""
+MIXED = (
+    ("JITBLAS_CORES", "JITBLAS_MIXED"),
+    *((f"JITBLAS_{name.upper()}", str(getattr(PROFILES[ASCEND950PR], name))) for name in CUBE_BUFFERS),
+)
 
 
 @functools.cache
@@ -29,6 +35,8 @@ def library(name: str) -> ctypes.CDLL:
     entry = artifacts.obtain(recipe(name))
     loaded = open_library(entry.shared_object, str(entry.key))
     runtime_for(HOST).bind(loaded)
+    if name in GROUPS:
+        bind_cube(loaded)
     return loaded
 
 
@@ -48,7 +56,7 @@ def recipe(name: str) -> Recipe:
         target=HOST,
         source=lambda: rewrite_launches(f'#line 1 "{name}.asc"\n{text}'),
         include=(os.path.join(kernels, "twin"), kernels),
-        defines=(("JITBLAS_TWIN", "1"), ("JITBLAS_UB_BYTES", str(UB_BYTES))),
+        defines=(("JITBLAS_TWIN", "1"), ("JITBLAS_UB_BYTES", str(UB_BYTES)), *(MIXED if name in GROUPS else ())),
         facts={"operator": "test kernel"},
     )
 

@@ -13,6 +13,23 @@
 #define __ubuf__
 #define GM_ADDR uint8_t*
 
+// What the build says of the cores that its kernels run on; by default vector cores.
+#ifndef JITBLAS_UB_BYTES
+#define JITBLAS_UB_BYTES 0
+#endif
+#ifndef JITBLAS_CORES
+#define JITBLAS_CORES JITBLAS_VECTOR
+#define JITBLAS_L1_BYTES 0
+#define JITBLAS_L0A_BYTES 0
+#define JITBLAS_L0B_BYTES 0
+#define JITBLAS_L0C_BYTES 0
+#endif
+
+// Operands in L0A and L0B lie as the CPU wants them: a description, copied elements, panels. That takes more room.
+#define JITBLAS_OPERAND_ROOM 3
+#define JITBLAS_CUBE_BYTES \
+    (JITBLAS_L1_BYTES + JITBLAS_OPERAND_ROOM * (JITBLAS_L0A_BYTES + JITBLAS_L0B_BYTES) + JITBLAS_L0C_BYTES)
+
 #if defined(__has_builtin)
 #define JITBLAS_HAS_BUILTIN(name) __has_builtin(name)
 #elif defined(__GNUC__)
@@ -128,7 +145,8 @@ public:
         using Bundle = typename Kernel<P...>::Bundle;
         static_assert(sizeof(Bundle) <= JITBLAS_MAX_ARGUMENT_BYTES, "the kernel's arguments exceed 512 bytes");
         const Bundle bundle{kernel_, typename Kernel<P...>::Packed(arguments...)};
-        const JitblasLaunch launch{Kernel<P...>::Run, &bundle, sizeof(Bundle), blocks_, JITBLAS_UB_BYTES, name_};
+        const JitblasLaunch launch{Kernel<P...>::Run, &bundle,          sizeof(Bundle), blocks_,
+                                   JITBLAS_UB_BYTES,  JITBLAS_CUBE_BYTES, JITBLAS_CORES,  name_};
         launch_status = runtime->launch(reinterpret_cast<uintptr_t>(stream_), &launch);
     }
 
@@ -154,6 +172,10 @@ extern "C" __attribute__((visibility("default"))) inline
     return JITBLAS_ABI_VERSION;
 }
 
+// In a kernel of one kind of core the answer is a constant, and the other part of its program is not compiled.
+#define ASCEND_IS_AIC (JITBLAS_CORES == JITBLAS_CUBE || (JITBLAS_CORES == JITBLAS_MIXED && ::twin::block->is_cube))
+#define ASCEND_IS_AIV (!ASCEND_IS_AIC)
+
 namespace AscendC {
 
 enum KernelMetaType { KERNEL_TYPE_AIV_ONLY, KERNEL_TYPE_AIC_ONLY, KERNEL_TYPE_MIX_AIC_1_2 };
@@ -161,6 +183,13 @@ enum KernelMetaType { KERNEL_TYPE_AIV_ONLY, KERNEL_TYPE_AIC_ONLY, KERNEL_TYPE_MI
 JITBLAS_INLINE int64_t GetBlockIdx() {
     return ::twin::block->index;
 }
+
+// Which of a mixed group's vector cores this is.
+JITBLAS_INLINE int64_t GetSubBlockIdx() {
+    return ::twin::block->core == 0 ? 0 : ::twin::block->core - 1;
+}
+
+JITBLAS_INLINE void InitSocState() {}
 
 // Bits of the control register. Bit 60 at zero makes casts follow their own saturation mode, as they always do here.
 template <int8_t first, int8_t last>

@@ -10,6 +10,28 @@ namespace twin {
     Fail((Message() << "queue '" << queue << "': " << what).Text());
 }
 
+constexpr uint8_t kMostRaised = 15;  // what a flag's counter holds on the chip
+
+JITBLAS_INLINE void RaiseFlag(JitblasGroup* group, uint32_t core, uint32_t id) {
+    uint8_t& flag = group->flags[core][id];
+    if (__builtin_expect(flag == kMostRaised, 0)) {
+        Fail("CrossCoreSetFlag: a flag was set 15 times and not waited for");
+    }
+    ++flag;
+    ++group->changes;
+}
+
+// Lets the other cores of the group run until the flag is set.
+JITBLAS_INLINE void AwaitFlag(uint32_t id) {
+    const JitblasBlock* mine = block;
+    uint8_t* flag = &mine->group->flags[mine->core][id];
+    while (__atomic_load_n(flag, __ATOMIC_RELAXED) == 0) {
+        runtime->yield();
+        block = mine;  // another core of the group ran on this thread meanwhile
+    }
+    --*flag;
+}
+
 }  // namespace twin
 
 namespace AscendC {
@@ -29,7 +51,13 @@ enum class HardEvent : uint8_t {
     S_MTE2,
     MTE2_S,
     S_MTE3,
-    MTE3_S
+    MTE3_S,
+    MTE2_MTE1,
+    MTE1_MTE2,
+    MTE1_M,
+    M_MTE1,
+    M_FIX,
+    FIX_M
 };
 
 using TEventID = int8_t;
@@ -42,6 +70,29 @@ JITBLAS_INLINE void WaitFlag(int32_t) {}
 
 template <pipe_t pipe>
 JITBLAS_INLINE void PipeBarrier() {}
+
+// Between the cube core of a mixed group and its two vector cores. Mode 2: the cube's flag is for both of them, and the
+// cube waits for both of theirs.
+template <uint8_t mode, pipe_t pipe>
+JITBLAS_INLINE void CrossCoreSetFlag(uint16_t id) {
+    static_assert(mode == 2 && JITBLAS_CORES == JITBLAS_MIXED, "the twin knows mode 2, and flags need a mixed kernel");
+    JitblasGroup* group = ::twin::block->group;
+    if (::twin::block->is_cube) {
+        ::twin::RaiseFlag(group, 1, id);
+        ::twin::RaiseFlag(group, 2, id);
+    } else {
+        ::twin::RaiseFlag(group, 0, id + (JITBLAS_FLAGS / 2) * (::twin::block->core - 1));
+    }
+}
+
+template <uint8_t mode, pipe_t pipe>
+JITBLAS_INLINE void CrossCoreWaitFlag(uint16_t id) {
+    static_assert(mode == 2 && JITBLAS_CORES == JITBLAS_MIXED, "the twin knows mode 2, and flags need a mixed kernel");
+    ::twin::AwaitFlag(id);
+    if (::twin::block->is_cube) {
+        ::twin::AwaitFlag(id + JITBLAS_FLAGS / 2);
+    }
+}
 
 class TPipe;
 

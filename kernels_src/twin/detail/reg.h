@@ -4,8 +4,6 @@
 #include "pipe.h"
 #include "vector.h"
 
-#define JITBLAS_UNROLL _Pragma("GCC unroll 16")
-
 namespace AscendC {
 
 constexpr uint32_t VECTOR_REG_WIDTH = 256;

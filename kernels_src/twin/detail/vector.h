@@ -7,6 +7,8 @@
 #include "core.h"
 #include "half.h"
 
+#define JITBLAS_UNROLL _Pragma("GCC unroll 16")
+
 namespace twin {
 
 #if defined(__AVX512F__)

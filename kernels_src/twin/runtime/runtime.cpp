@@ -5,6 +5,7 @@
 // Who runs what. Every stream has a worker thread, started at the first command that has to wait. A command runs on the
 // worker, or on the caller's thread when the stream is idle and the launch mode allows it. Whoever runs a launch offers
 // its blocks to the pool if they are worth it; helpers that wake in time take some.
+#undef _FORTIFY_SOURCE  // its longjmp knows one stack per thread; cores of a group have their own
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "../detail/abi.h"
@@ -27,6 +29,7 @@ constexpr int kInvalidValue = 3;
 constexpr int kExecutionFailed = 5;
 constexpr uint32_t kMaxBlocks = 65535;
 constexpr size_t kRegisterBytes = 256;
+constexpr size_t kStackBytes = 256 << 10;
 constexpr size_t kMessageBytes = 512;
 constexpr int64_t kWorthWaking = 60000;  // nanoseconds of work; a sleeping thread takes about half of that to wake
 
@@ -59,16 +62,29 @@ struct Running {
     char message[kMessageBytes];
 };
 
-// What a thread needs to run blocks: its own unified buffer, and where to jump when a block fails.
+// A core of a mixed group: its program runs on a stack of its own, so that it can be left and come back to.
+struct Fiber {
+    jmp_buf context;
+    uint8_t* stack;
+    bool started;  // `context` is inside FiberMain
+    bool working;  // has a block that it has not finished
+    JitblasBlock block;
+};
+
+// What a thread needs to run blocks: memory of the cores that it plays, and where to jump when a block fails.
 struct Core {
-    uint8_t* ub;
-    size_t ub_bytes;
+    uint8_t* memory;
+    size_t bytes;
     jmp_buf failed;
     Running* running;
+    jmp_buf scheduler;
+    Fiber* current;
+    Fiber fibers[JITBLAS_GROUP_CORES];
+    JitblasGroup group;
 };
 
 thread_local Core core;
-pthread_key_t ub_key;
+pthread_key_t core_key;
 
 struct Pool {
     pthread_mutex_t mutex;
@@ -97,23 +113,115 @@ __attribute__((noreturn)) void Fail(const char* message) {
 }
 
 // A register's worth beyond the end, because loads are whole registers.
-bool GrowUnifiedBuffer(size_t bytes) {
-    if (core.ub_bytes >= bytes) {
+size_t Padded(size_t bytes) {
+    return (bytes + 2 * kRegisterBytes - 1) / kRegisterBytes * kRegisterBytes;
+}
+
+bool GrowMemory(size_t bytes) {
+    if (core.bytes >= bytes) {
         return true;
     }
-    free(core.ub);
-    pthread_setspecific(ub_key, nullptr);
-    core.ub = nullptr;
-    core.ub_bytes = 0;
+    free(core.memory);
+    core.memory = nullptr;
+    core.bytes = 0;
+    pthread_setspecific(core_key, &core);  // FreeCore runs when the thread ends, whoever's thread it is
     void* memory = nullptr;
-    if (posix_memalign(&memory, kRegisterBytes,
-                       (bytes + kRegisterBytes) / kRegisterBytes * kRegisterBytes + kRegisterBytes) != 0) {
+    if (posix_memalign(&memory, 2 * kRegisterBytes, bytes) != 0) {
         return false;
     }
-    pthread_setspecific(ub_key, memory);  // freed when the thread ends, whoever's thread it is
-    core.ub = static_cast<uint8_t*>(memory);
-    core.ub_bytes = bytes;
+    core.memory = static_cast<uint8_t*>(memory);
+    core.bytes = bytes;
     return true;
+}
+
+void FreeCore(void* opaque) {
+    Core* ended = static_cast<Core*>(opaque);
+    free(ended->memory);
+    for (Fiber& fiber : ended->fibers) {
+        free(fiber.stack);
+    }
+}
+
+// ---- Groups: a cube core and its vector cores take turns on one thread ----------------------------------------------
+// Each runs until it has to wait for a flag, then the next one runs. Switching is a jump between stacks, no system call;
+// where nobody waits there is one switch per core and block.
+
+void LeaveFiber() {
+    if (_setjmp(core.current->context) == 0) {
+        _longjmp(core.scheduler, 1);
+    }
+}
+
+void FiberMain() {
+    for (;;) {
+        const JitblasLaunch& launch = *core.running->launch;
+        launch.run(launch.arguments, &core.current->block);
+        core.current->working = false;
+        ++core.group.changes;
+        LeaveFiber();
+    }
+}
+
+void RunFiber(Fiber* fiber) {
+    core.current = fiber;
+    if (_setjmp(core.scheduler) != 0) {
+        return;
+    }
+    if (fiber->started) {
+        _longjmp(fiber->context, 1);
+    }
+    fiber->started = true;
+    ucontext_t context;
+    getcontext(&context);
+    context.uc_stack.ss_sp = fiber->stack;
+    context.uc_stack.ss_size = kStackBytes;
+    context.uc_link = nullptr;
+    makecontext(&context, FiberMain, 0);
+    setcontext(&context);
+}
+
+bool PrepareFibers() {
+    for (Fiber& fiber : core.fibers) {
+        if (fiber.stack == nullptr) {
+            fiber.stack = static_cast<uint8_t*>(malloc(kStackBytes));
+            if (fiber.stack == nullptr) {
+                return false;
+            }
+        }
+        fiber.started = fiber.started && !fiber.working;  // one that failed in the middle of a block starts over
+        fiber.working = true;
+    }
+    return true;
+}
+
+void RunGroup(const JitblasBlock& first) {
+    memset(&core.group, 0, sizeof(core.group));
+    for (uint32_t i = 0; i < JITBLAS_GROUP_CORES; ++i) {
+        JitblasBlock& block = core.fibers[i].block;
+        block = first;
+        block.core = i;
+        block.is_cube = i == 0;
+        if (i != 0) {
+            block.index = first.index * (JITBLAS_GROUP_CORES - 1) + i - 1;
+        }
+        if (i == 2) {
+            block.ub = first.other_ub;
+        }
+    }
+    bool working = true;
+    while (working) {
+        const uint32_t changes = core.group.changes;
+        working = false;
+        for (Fiber& fiber : core.fibers) {
+            if (fiber.working) {
+                RunFiber(&fiber);
+                working = working || fiber.working;
+            }
+        }
+        if (working && core.group.changes == changes) {
+            Fail("every core of a group waits for a flag that none of them sets");
+        }
+    }
 }
 
 // Runs a block that nobody has taken; false if there is none. A failed block does not stop the others.
@@ -124,11 +232,29 @@ bool RunBlock(Running* running) {
         return false;
     }
     core.running = running;
-    if (!GrowUnifiedBuffer(launch.ub_bytes)) {
-        RecordFailure(running, kAllocFailed, "no memory for a core's unified buffer");
+    const size_t ub = Padded(launch.ub_bytes);
+    const size_t bytes = launch.cores == JITBLAS_VECTOR ? ub : 2 * ub + Padded(launch.cube_bytes);
+    if (!GrowMemory(bytes) || (launch.cores == JITBLAS_MIXED && !PrepareFibers())) {
+        RecordFailure(running, kAllocFailed, "no memory for a core's buffers");
     } else if (_setjmp(core.failed) == 0) {
-        const JitblasBlock block = {index, launch.blocks, core.ub, launch.ub_bytes, running->bind};
-        launch.run(launch.arguments, &block);
+        JitblasBlock block;
+        memset(&block, 0, sizeof(block));
+        block.index = index;
+        block.count = launch.blocks;
+        block.is_cube = launch.cores == JITBLAS_CUBE;
+        block.ub = core.memory;
+        block.ub_bytes = launch.ub_bytes;
+        block.bind = running->bind;
+        if (launch.cores != JITBLAS_VECTOR) {
+            block.other_ub = core.memory + ub;
+            block.cube = core.memory + 2 * ub;
+        }
+        block.group = &core.group;
+        if (launch.cores == JITBLAS_MIXED) {
+            RunGroup(block);
+        } else {
+            launch.run(launch.arguments, &block);
+        }
     }
     return true;
 }
@@ -438,7 +564,7 @@ int Launch(uintptr_t stream_and_mode, const JitblasLaunch* launch) {
     return Submit(stream, &command);
 }
 
-const JitblasRuntime runtime_table = {JITBLAS_ABI_VERSION, Launch, Fail};
+const JitblasRuntime runtime_table = {JITBLAS_ABI_VERSION, Launch, Fail, LeaveFiber};
 
 // ---- Fork ---------------------------------------------------------------------------------------------------------
 // A child has one thread. Its streams are idle and empty: what the parent had queued stays the parent's.
@@ -479,7 +605,7 @@ void AfterForkInChild() {
 }
 
 __attribute__((constructor)) void Initialise() {
-    pthread_key_create(&ub_key, free);
+    pthread_key_create(&core_key, FreeCore);
     pthread_atfork(BeforeFork, AfterForkInParent, AfterForkInChild);
 }
 
