@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _WHERE = {
-    "axpy_ex": "blas",
+    "axpy_ex": "blas.axpy_ex",
+    "sgemm_strided_batched": "blas.sgemm_strided_batched",
     "Handle": "handle",
     "Stream": "handle",
     "Event": "handle",
@@ -46,7 +47,8 @@ if TYPE_CHECKING:
     from jitblas import aclblas
     from jitblas.aclblas import last_error
     from jitblas.arrays import DeviceArray, array, empty, zeros
-    from jitblas.blas import axpy_ex
+    from jitblas.blas.axpy_ex import axpy_ex
+    from jitblas.blas.sgemm_strided_batched import sgemm_strided_batched
     from jitblas.errors import (
         ArchMismatch,
         CacheError,
@@ -89,6 +91,7 @@ __all__ = [
     "last_error",
     "plan",
     "reload",
+    "sgemm_strided_batched",
     "show_config",
     "specialize",
     "targets",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import weakref
 from operator import index
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,9 @@ DTYPE_WORDS = {
     "float64": "fp64", "uint8": "u8",
 }  # fmt: skip
 """NumPy's and torch's names -> the words of problem lines."""
+
+ITEM_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, "c64": 8, "c128": 16, "fp64": 8, "u8": 1}
+"""Word -> bytes of an element."""
 
 _NUMPY = {word: name for name, word in DTYPE_WORDS.items()}
 
@@ -68,56 +71,82 @@ class Vector:
         return self.address, self.address + ((self.n - 1) * abs(self.inc) + 1) * self.itemsize
 
 
-def as_vector(array: Any, operator: str, name: str, target: str, *, output: bool = False) -> Vector:
-    """The vector that an array is, without copying.
+class Operand(NamedTuple):
+    """An array of any kind as memory: what the checks of vectors and matrices begin with.
 
-    Accepted are 1-D NumPy arrays of any stride, torch tensors, DeviceArrays, and objects with `__array_interface__` or
+    Attributes
+    ----------
+    address : of element 0
+    strides : in bytes
+    dtype : word of problem lines, or the name of a type that they do not have
+    owner : whose memory it is
+    device : in device memory (on the host: a DeviceArray)
+    """
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    itemsize: int
+    dtype: str
+    owner: Any
+    device: bool
+
+
+def as_operand(array: Any, operator: str, name: str, target: str, *, output: bool = False) -> Operand:
+    """The memory of an array, without copying.
+
+    Accepted are NumPy arrays of any strides, torch tensors, DeviceArrays, and objects with `__array_interface__` or
     `__dlpack__`. What cannot be viewed raises StatusError (INVALID_VALUE, NOT_SUPPORTED) or TypeError.
     """
     device = False
     if isinstance(array, np.ndarray):
         if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):
-            raise _invalid(operator, name, "a mask would be ignored; give the array's .data, or .filled(...)")
+            raise invalid(operator, name, "a mask would be ignored; give the array's .data, or .filled(...)")
         view = array
     elif isinstance(array, DeviceArray):
         if array.target != target:
-            raise _invalid(operator, name, f"the array is on {array.target}, the handle on {target}")
+            raise invalid(operator, name, f"the array is on {array.target}, the handle on {target}")
         view, device = array.view, True
     elif (torch := sys.modules.get("torch")) is not None and isinstance(array, torch.Tensor):
-        return _torch_vector(array, operator, name, target, output)
+        return _torch_operand(array, operator, name, target, output)
     elif hasattr(array, "__dlpack__") and _is_on_ascend(array):
-        return _dlpack_vector(array, operator, name, target, output)
+        return _dlpack_operand(array, operator, name, target)
     else:
         view = _foreign_view(array, operator, name)
-    word = array.dtype if device else word_of(view.dtype)
-    if view.ndim != 1:
-        raise _invalid(operator, name, f"a 1-D array is needed, this one has shape {view.shape}")
     address, read_only = view.__array_interface__["data"]
     if output and read_only:
-        raise _invalid(operator, name, "the array is read-only and would be written")
-    return _vector(address, view.size, view.strides[0], view.itemsize, word, array, device, operator, name, output)
+        raise invalid(operator, name, "the array is read-only and would be written")
+    word = array.dtype if device else word_of(view.dtype)
+    return Operand(address, view.shape, view.strides, view.itemsize, word, array, device)
 
 
-def _vector(
-    address: int, n: int, stride: int, itemsize: int, dtype: str, owner: Any, device: bool, operator: str, name: str,
-    output: bool,
-) -> Vector:  # fmt: skip
+def as_vector(array: Any, operator: str, name: str, target: str, *, output: bool = False) -> Vector:
+    """The vector that a 1-D array is, without copying; see :func:`as_operand`."""
+    address, shape, strides, itemsize, dtype, owner, device = as_operand(array, operator, name, target, output=output)
+    if len(shape) != 1:
+        raise invalid(operator, name, f"a 1-D array is needed, this one has shape {shape}")
+    n, stride = shape[0], strides[0]
     if n > MAX_SIZE:
-        raise _invalid(operator, name, f"{n} elements; at most {MAX_SIZE} are accepted")
+        raise invalid(operator, name, f"{n} elements; at most {MAX_SIZE} are accepted")
     if n <= 1:
         return Vector(address, n, 1, dtype, itemsize, owner, device)
+    inc = elements_apart(stride, itemsize, operator, name)
+    if address % itemsize:
+        raise invalid(operator, name, f"its address is no multiple of its item size, {itemsize}; give a copy")
+    if output and inc == 0:
+        raise invalid(operator, name, "its stride is 0: all elements are one place in memory, and it would be written")
+    if abs(inc) > MAX_SIZE:
+        raise invalid(operator, name, f"{inc} elements from one to the next; at most {MAX_SIZE} are accepted")
+    return Vector(address + (n - 1) * stride if inc < 0 else address, n, inc, dtype, itemsize, owner, device)
+
+
+def elements_apart(stride: int, itemsize: int, operator: str, name: str) -> int:
+    """A stride in elements."""
     if stride % itemsize:
-        raise _invalid(
+        raise invalid(
             operator, name, f"its stride of {stride} bytes is no multiple of its item size, {itemsize}; give a copy"
         )
-    if address % itemsize:
-        raise _invalid(operator, name, f"its address is no multiple of its item size, {itemsize}; give a copy")
-    if output and stride == 0:
-        raise _invalid(operator, name, "its stride is 0: all elements are one place in memory, and it would be written")
-    inc = stride // itemsize
-    if abs(inc) > MAX_SIZE:
-        raise _invalid(operator, name, f"{inc} elements from one to the next; at most {MAX_SIZE} are accepted")
-    return Vector(address + (n - 1) * stride if inc < 0 else address, n, inc, dtype, itemsize, owner, device)
+    return stride // itemsize
 
 
 def torch_fault(tensor: Any) -> str | None:
@@ -131,22 +160,20 @@ def torch_fault(tensor: Any) -> str | None:
     return None
 
 
-def _torch_vector(tensor: Any, operator: str, name: str, target: str, output: bool) -> Vector:
+def _torch_operand(tensor: Any, operator: str, name: str, target: str, output: bool) -> Operand:
     place = {"cpu": HOST, "npu": ASCEND950PR}.get(tensor.device.type)
     if place is None or (place == ASCEND950PR and target == HOST):
-        raise _invalid(operator, name, f"the tensor is on {tensor.device}, the handle on {target}")
+        raise invalid(operator, name, f"the tensor is on {tensor.device}, the handle on {target}")
     fault = torch_fault(tensor)
     if fault is not None:
-        raise _invalid(operator, name, fault)
-    if tensor.dim() != 1:
-        raise _invalid(operator, name, f"a 1-D tensor is needed, this one has shape {tuple(tensor.shape)}")
+        raise invalid(operator, name, fault)
     word = str(tensor.dtype).removeprefix("torch.")
-    size = tensor.element_size()
-    stride = tensor.stride(0) * size
     word = DTYPE_WORDS.get(word, word)
     if output and tensor.requires_grad:
-        raise _invalid(operator, name, "the tensor requires grad and would be written in place; give y.detach()")
-    return _vector(tensor.data_ptr(), tensor.numel(), stride, size, word, tensor, place != HOST, operator, name, output)
+        raise invalid(operator, name, "the tensor requires grad and would be written in place; give y.detach()")
+    size = tensor.element_size()
+    strides = tuple(stride * size for stride in tensor.stride())
+    return Operand(tensor.data_ptr(), tuple(tensor.shape), strides, size, word, tensor, place != HOST)
 
 
 def _is_on_ascend(array: Any) -> bool:
@@ -155,18 +182,14 @@ def _is_on_ascend(array: Any) -> bool:
     return is_on_ascend(array)
 
 
-def _dlpack_vector(array: Any, operator: str, name: str, target: str, output: bool) -> Vector:
+def _dlpack_operand(array: Any, operator: str, name: str, target: str) -> Operand:
     if target != ASCEND950PR:
-        raise _invalid(operator, name, f"the array is on an Ascend device, the handle on {target}")
+        raise invalid(operator, name, f"the array is on an Ascend device, the handle on {target}")
     from jitblas.dlpack import device_tensor
 
     found = device_tensor(array)
-    if len(found.shape) != 1:
-        raise _invalid(operator, name, f"a 1-D array is needed, this one has shape {found.shape}")
-    stride = found.strides[0] * found.itemsize
-    return _vector(
-        found.address, found.shape[0], stride, found.itemsize, found.dtype, found.capsule, True, operator, name, output
-    )  # fmt: skip
+    strides = tuple(stride * found.itemsize for stride in found.strides)
+    return Operand(found.address, found.shape, strides, found.itemsize, found.dtype, found.capsule, True)
 
 
 def bounds(view: np.ndarray[Any, Any]) -> tuple[int, int]:
@@ -188,14 +211,14 @@ def _foreign_view(array: Any, operator: str, name: str) -> np.ndarray[Any, Any]:
         try:
             return np.from_dlpack(array)
         except (BufferError, RuntimeError, TypeError) as error:
-            raise _invalid(operator, name, f"its memory cannot be viewed: {error}") from None
+            raise invalid(operator, name, f"its memory cannot be viewed: {error}") from None
     raise TypeError(
         f"{operator}: {name} is a {type(array).__name__}; accepted are NumPy arrays, jitblas.DeviceArray, torch "
         f"tensors and objects with __array_interface__ or __dlpack__"
     )
 
 
-def _invalid(operator: str, name: str, message: str) -> StatusError:
+def invalid(operator: str, name: str, message: str) -> StatusError:
     return StatusError(Status.INVALID_VALUE, operator, name, f"{name}: {message}")
 
 

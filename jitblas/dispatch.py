@@ -12,18 +12,17 @@ from typing import Any, NamedTuple
 from jitblas.handle import Handle
 from jitblas.jit.kernels import load
 from jitblas.jit.specialization import specialize
-from jitblas.operators import axpy_ex
-from jitblas.problem import Problem
+from jitblas.operators import OPERATORS
+from jitblas.problem import Problem, Value
 
 MOST_PREPARED = 1024
 """Launches that a handle keeps ready; beyond that it starts over."""
 
 SMALL_BYTES = 96 * 1024
-"""A launch that moves less is cheaper to run than to hand to another thread (a few microseconds)."""
-
+"""A launch that costs less is cheaper to run than to hand to another thread (a few microseconds)."""
 
 QUICK_BYTES = 2 * 1024 * 1024
-"""A plan's call that moves less is over (in tens of microseconds) before another Python thread has taken over."""
+"""A plan's call that costs less is over (in tens of microseconds) before another Python thread has taken over."""
 
 
 class Prepared(NamedTuple):
@@ -35,36 +34,42 @@ class Prepared(NamedTuple):
     small: bool
 
 
-def prepare_axpy_ex(handle: Handle, n: int, dtype: str, incx: int, incy: int, device_alpha: bool) -> Prepared:
-    """The handle's prepared launch for these sizes; made, and its kernel compiled, at the first call."""
-    what = ("axpy_ex", n, dtype, incx, incy, device_alpha)
+def prepare(handle: Handle, op: str, *values: Value) -> Prepared:
+    """The handle's prepared launch of a problem; made, and its kernel compiled, at the first call.
+
+    `values` are those of the operator's parameters, all of them, in order.
+    """
+    what = (op, *values)
     prepared: Prepared | None = handle.prepared.get(what)
     if prepared is None:
-        problem = Problem.make(
-            "axpy_ex",
-            {"n": n, "dtype": dtype, "incx": incx, "incy": incy, "scalar": "device" if device_alpha else "host"},
-        )
-        profile = handle.runtime.profile()
-        kernel = load(specialize(problem, handle.target, profile=profile))
-        blocks, values = axpy_ex.tiling(problem, profile)
-        small = axpy_ex.bytes_moved(problem) < SMALL_BYTES
-        prepared = Prepared(kernel.launch, blocks, kernel.tiling(**values), small)
+        names = (parameter.name for parameter in OPERATORS[op].parameters)
+        problem = Problem(op, tuple(zip(names, values, strict=True)))
+        prepared = make_prepared(handle, problem)
         if len(handle.prepared) >= MOST_PREPARED:
             handle.prepared.clear()
         handle.prepared[what] = prepared
     return prepared
 
 
-def run_axpy_ex(
-    handle: Handle, prepared: Prepared, alpha: float, alpha_address: int | None, x: int, y: int, *, wait: bool,
-    overlapping: bool = False,
+def make_prepared(handle: Handle, problem: Problem, exact: bool = False) -> Prepared:
+    """A launch of a problem on the handle's target."""
+    operator = OPERATORS[problem.op]
+    profile = handle.runtime.profile()
+    specialization = specialize(problem, handle.target, exact, profile=profile)
+    kernel = load(specialization)
+    blocks, numbers = operator.tiling(problem, profile)
+    baked = {name for name, _ in specialization.baked}
+    tiling = kernel.tiling(**{name: number for name, number in numbers.items() if name not in baked})
+    return Prepared(kernel.launch, blocks, tiling, operator.cost(problem) < SMALL_BYTES)
+
+
+def run(
+    handle: Handle, prepared: Prepared, *addresses: int | None, wait: bool, overlapping: bool = False
 ) -> None:  # fmt: skip
     """Launch on the handle's stream. StatusError if the launch is refused or, with `wait`, failed."""
-    runtime = handle.runtime
-    stream = handle.stream
-    prepared.tiling.alpha = alpha
-    argument = runtime.launch_stream(stream.address, wait=wait, small=prepared.small, overlapping=overlapping)
-    status = prepared.launch(prepared.blocks, argument, x, y, alpha_address, prepared.tiling)
+    stream = handle.stream.address
+    argument = handle.runtime.launch_stream(stream, wait=wait, small=prepared.small, overlapping=overlapping)
+    status = prepared.launch(prepared.blocks, argument, *addresses, prepared.tiling)
     if status != 0:
         fail(handle, status)
 

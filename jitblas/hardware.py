@@ -39,6 +39,15 @@ class Profile(NamedTuple):
     min_elements_per_core : a block below this many elements is not worth its start
     simt_max_threads : most SIMT threads of one block
     simt_warp : SIMT threads are started in units of this many
+    thread_floats : numbers that a SIMT thread holds in registers
+    cube_cores : most blocks a cube or mixed kernel is launched with
+    cores_at_once : cube cores that run at the same time
+    l1_bytes, l0a_bytes, l0b_bytes, l0c_bytes : buffers of a cube core, in bytes
+    tile_m, tile_n : largest tile of a matrix product, in elements; two of them fit L0C
+    least_tile : tiles are not made smaller than this to keep more cores busy
+    chunk_k : most of k that is in L1 at a time; two chunks of both operands fit
+    step_k : most of k that is in L0A and L0B at a time; two steps fit
+    fix_pipe_unit : rows of a matrix that the fix-pipe writes are a multiple of this many elements apart
     """
 
     name: str
@@ -49,7 +58,22 @@ class Profile(NamedTuple):
     min_elements_per_core: int
     simt_max_threads: int
     simt_warp: int
+    thread_floats: int
+    cube_cores: int
+    cores_at_once: int
+    l1_bytes: int
+    l0a_bytes: int
+    l0b_bytes: int
+    l0c_bytes: int
+    tile_m: int
+    tile_n: int
+    least_tile: int
+    chunk_k: int
+    step_k: int
+    fix_pipe_unit: int
 
+
+CUBE_BUFFERS = ("l1_bytes", "l0a_bytes", "l0b_bytes", "l0c_bytes")
 
 PROFILES = {
     # 248 of 256 KiB of UB are usable by default; 56 vector cores on the 957x bin, the runtime is asked for the real
@@ -63,19 +87,46 @@ PROFILES = {
         min_elements_per_core=1024,
         simt_max_threads=512,
         simt_warp=32,
+        thread_floats=32,
+        cube_cores=28,
+        cores_at_once=28,
+        l1_bytes=512 * 1024,
+        l0a_bytes=64 * 1024,
+        l0b_bytes=64 * 1024,
+        l0c_bytes=256 * 1024,
+        tile_m=128,
+        tile_n=128,
+        least_tile=64,
+        chunk_k=256,
+        step_k=64,
+        fix_pipe_unit=8,
     ),
     # A block must outweigh the handing out of it (microseconds if a thread has to wake). UB is ordinary memory here and
     # tiles are as large as it holds, because nearly all of them are bound and not copied; what is left over after whole
     # registers is copied, so it is kept apart and small. One SIMT thread per block walks memory in order, which is what
-    # caches and prefetchers want.
+    # caches and prefetchers want. The cube's buffers are ordinary memory, too: tiles are as large as keeps packed
+    # operands in the second-level cache.
     HOST: Profile(
         HOST,
         vector_cores=64,
-        ub_bytes=1024 * 1024,
-        tile_bytes=0,
+        ub_bytes=4 * 1024 * 1024,
+        tile_bytes=256 * 1024,
         tile_unit=128,
         min_elements_per_core=64 * 1024,
         simt_max_threads=1,
         simt_warp=1,
+        thread_floats=256,
+        cube_cores=64,
+        cores_at_once=1,
+        l1_bytes=2 * (1024 + 512) * 384 * 4,
+        l0a_bytes=2 * 1024 * 384 * 4,
+        l0b_bytes=2 * 512 * 384 * 4,
+        l0c_bytes=2 * 1024 * 512 * 4,
+        tile_m=1024,
+        tile_n=512,
+        least_tile=128,
+        chunk_k=384,
+        step_k=384,
+        fix_pipe_unit=1,
     ),
 }

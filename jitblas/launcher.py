@@ -29,8 +29,8 @@ _PYTHON_FUNCTIONS = (
 
 class _Array(ctypes.Structure):
     _fields_ = [
-        ("dtype", c_void_p), ("dimensions", c_int32), ("written", c_int32), ("shape", c_int64 * MAX_DIMENSIONS),
-        ("strides", c_int64 * MAX_DIMENSIONS), ("low", c_int64), ("high", c_int64),
+        ("dtype", c_void_p), ("dimensions", c_int32), ("written", c_int32), ("operand", c_int64),
+        ("shape", c_int64 * MAX_DIMENSIONS), ("strides", c_int64 * MAX_DIMENSIONS), ("low", c_int64), ("high", c_int64),
     ]  # fmt: skip
 
 
@@ -38,8 +38,8 @@ class _Plan(ctypes.Structure):
     _fields_ = [
         ("python", c_void_p), ("launch", c_void_p), ("stream_idle", c_void_p), ("array_type", c_void_p),
         ("float_type", c_void_p), ("fallback", c_void_p), ("stream", c_void_p), ("head_bytes", c_uint64),
-        ("blocks", c_uint32), ("scalar_offset", c_uint32), ("arrays", c_uint32), ("result", c_uint32),
-        ("quick", c_uint32), ("array", _Array * MAX_ARRAYS),
+        ("blocks", c_uint32), ("scalars", c_uint32), ("scalar_offset", c_uint32), ("arrays", c_uint32),
+        ("result", c_uint32), ("quick", c_uint32), ("array", _Array * MAX_ARRAYS),
         ("tiling", c_uint8 * MAX_TILING_BYTES),
     ]  # fmt: skip
 
@@ -50,6 +50,8 @@ class ArraySpec(NamedTuple):
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+    operand: int
+    """Its place among the operands of the kernel."""
     written: bool
 
 
@@ -59,13 +61,15 @@ def make(
     stream: int,
     stream_idle: int,
     tiling: ctypes.Structure,
-    scalar: str,
+    scalar: str | None,
     arrays: Sequence[ArraySpec],
     result: int,
     quick: bool,
     fallback: Callable[..., Any],
 ) -> Callable[..., Any] | None:
     """A function `call(scalar, *arrays)` that launches without Python code, or None where none can be built.
+
+    `scalar` is the tiling field that the first argument sets; None: the arguments are arrays only.
 
     `launch_packed` and `stream_idle` are addresses of C functions. `fallback` is called instead when an argument is not
     what `arrays` says, and with the bare status of a launch that failed.
@@ -83,13 +87,15 @@ def make(
         stream=stream,
         head_bytes=object.__basicsize__,
         blocks=blocks,
-        scalar_offset=getattr(type(tiling), scalar).offset,
+        scalars=0 if scalar is None else 1,
+        scalar_offset=0 if scalar is None else getattr(type(tiling), scalar).offset,
         arrays=len(arrays),
         result=result,
         quick=quick,
     )
     for place, spec in zip(plan.array, arrays, strict=False):
         place.dtype, place.dimensions, place.written = id(spec.dtype), len(spec.shape), spec.written
+        place.operand = spec.operand
         place.shape[: len(spec.shape)] = spec.shape
         place.strides[: len(spec.strides)] = spec.strides
         reach = [(length - 1) * stride for length, stride in zip(spec.shape, spec.strides, strict=True)]

@@ -27,6 +27,7 @@ class Parameter(NamedTuple):
     ----------
     kind : "int", "float", or the tuple of accepted words
     default : None when the name must be given
+    bare : its words may stand without `name=`
     """
 
     name: str
@@ -34,6 +35,7 @@ class Parameter(NamedTuple):
     default: Value | None = None
     minimum: int | None = None
     maximum: int = 2**31 - 1
+    bare: bool = False
 
     def parse(self, text: str) -> Value:
         """The value that `text` means; ProblemSyntaxError says what is accepted."""
@@ -81,10 +83,11 @@ class Problem(NamedTuple):
         given: dict[str, Value] = {}
         for item in filter(None, (item.strip() for item in rest.split(","))):
             name, equals, value = (part.strip() for part in item.partition("="))
-            if not equals or name not in parameters:
-                raise ProblemSyntaxError(
-                    f"{text!r}: unknown name {name!r}; {op} takes {', '.join(f'{known}=' for known in parameters)}"
-                )
+            if not equals:
+                name, value = next((known for known, p in parameters.items() if p.bare and item in p.kind), ""), item
+            if name not in parameters:
+                known = ", ".join(f"{known}=" for known in parameters)
+                raise ProblemSyntaxError(f"{text!r}: unknown name {name or item!r}; {op} takes {known}")
             if name in given:
                 raise ProblemSyntaxError(f"{text!r}: {name} is given twice")
             given[name] = parameters[name].parse(value)

@@ -11,12 +11,15 @@ from typing import Any
 import jitblas
 from jitblas import aclblas
 from jitblas.bench.measure import Call
-from jitblas.bench.problems import AxpyData, Data
+from jitblas.bench.problems import AxpyData, Data, GemmData
 from jitblas.handle import Handle
 from jitblas.plans import Plan
 
 TINY = 64
 """Up to this n the way in takes longer than the kernel, so every way in has a row."""
+
+TINY_FLOPS = 1000
+"""The same for products."""
 
 _ACL_TYPES = {"fp32": aclblas.ACL_FLOAT, "fp16": aclblas.ACL_FLOAT16, "bf16": aclblas.ACL_BF16}
 
@@ -82,5 +85,23 @@ def _aclblas(data: AxpyData, handle: Handle, *, addresses: bool) -> Call:
     return Call(function, finish=handle.synchronize, keep=(alpha,))
 
 
-_WAYS: dict[str, Callable[[Any, Handle, bool], Iterator[Entry]]] = {"axpy_ex": _axpy_ex}
+def _sgemm_strided_batched(data: GemmData, handle: Handle, exact: bool) -> Iterator[Entry]:
+    plans = [("class", jitblas.plan(data.problem, exact=False, handle=handle))]
+    if exact:
+        plans.append(("exact", jitblas.plan(data.problem, exact=True, handle=handle)))
+    for kernel, plan in plans:
+        call = Call(functools.partial(plan, data.a, data.b, data.c))
+        yield Entry("plan", kernel, plan.specialization.key, call)
+    if data.work <= TINY_FLOPS:
+        function = functools.partial(
+            jitblas.sgemm_strided_batched, data.a, data.b, data.c, alpha=data.alpha, beta=data.beta,
+            transa=data.trans[0], transb=data.trans[1], handle=handle,
+        )  # fmt: skip
+        yield Entry("array", "class", plans[0][1].specialization.key, Call(function))
+
+
+_WAYS: dict[str, Callable[[Any, Handle, bool], Iterator[Entry]]] = {
+    "axpy_ex": _axpy_ex,
+    "sgemm_strided_batched": _sgemm_strided_batched,
+}
 """Operator -> its ways in, given its data."""

@@ -14,7 +14,10 @@ import numpy as np
 
 from jitblas.bench.machine import version_of
 from jitblas.bench.measure import Call
-from jitblas.bench.problems import Array, AxpyData, Data
+from jitblas.bench.problems import Array, AxpyData, Data, GemmData
+
+OPENBLAS_SPINS = 0.05
+"""Seconds: 2^26 cycles."""
 
 
 class Peer:
@@ -28,6 +31,10 @@ class Peer:
 
     def available(self) -> bool:
         return all(find_spec(package) is not None for package in self.packages)
+
+    def remedy(self) -> str:
+        """What to do where it is not available."""
+        return f"not installed; pip install {' '.join(self.packages)}"
 
     def version(self) -> str:
         return ", ".join(f"{package} {version_of(package)}" for package in self.packages)
@@ -49,7 +56,7 @@ class Peer:
 
 class NumPy(Peer):
     name = "numpy"
-    packages = ("numpy",)
+    packages = ("numpy", "threadpoolctl")
 
     def kernels(self) -> str:
         try:
@@ -68,11 +75,22 @@ class NumPy(Peer):
 
         return Call(call, note="one thread: ufuncs have no more" if threads > 1 else "")
 
+    @contextlib.contextmanager
+    def limited(self, threads: int) -> Iterator[None]:
+        with import_module("threadpoolctl").threadpool_limits(threads, user_api="blas"):
+            yield
+
+    def sgemm_strided_batched(self, data: GemmData, threads: int) -> Call | None:
+        if (data.alpha, data.beta) != (1.0, 0.0):
+            return None
+        function = functools.partial(np.matmul, data.left, data.right, out=data.c)
+        return Call(function, spins=OPENBLAS_SPINS if threads > 1 else 0.0, note="one matrix at a time")
+
 
 class SciPy(Peer):
     name = "scipy"
     packages = ("scipy", "threadpoolctl")
-    spins = 0.05  # OpenBLAS: 2^26 cycles
+    spins = OPENBLAS_SPINS
 
     def kernels(self) -> str:
         import_module("scipy.linalg.blas")
@@ -127,6 +145,17 @@ class Torch(Peer):
         function = functools.partial(y.add_, x, alpha=data.alpha)
         return Call(function, spins=self.spins if threads > 1 else 0.0, note=note, keep=(x_memory,))
 
+    def sgemm_strided_batched(self, data: GemmData, threads: int) -> Call:
+        torch = import_module("torch")
+        left, right, c = (torch.from_numpy(matrix) for matrix in (data.left, data.right, data.c))
+        if (data.alpha, data.beta) == (1.0, 0.0):
+            function = functools.partial(torch.bmm, left, right, out=c)
+        else:
+            function = functools.partial(
+                torch.baddbmm, c, left, right, beta=data.beta, alpha=data.alpha, out=c
+            )  # fmt: skip
+        return Call(function, spins=self.spins if threads > 1 else 0.0)
+
     @staticmethod
     def _tensor(memory: Array, inc: int) -> Any:
         """The vector in the order of its addresses, sharing memory."""
@@ -174,6 +203,71 @@ class Mkl(Peer):
         )
         return Call(functools.partial(saxpy, *arguments), spins=self.spins if threads > 1 else 0.0)
 
+    def sgemm_strided_batched(self, data: GemmData, threads: int) -> Call:
+        function = _mkl().cblas_sgemm_batch_strided
+        function.restype = None
+        row_major, letters = 101, {"N": 111, "T": 112}
+        sizes = [data.problem.value(name) for name in ("m", "n", "k")]
+        operands = [
+            (ctypes.c_void_p(matrix.ctypes.data), ctypes.c_int(matrix.shape[2]), ctypes.c_int(matrix[0].size))
+            for matrix in (data.a, data.b, data.c)
+        ]
+        arguments = (
+            row_major, letters[data.trans[0]], letters[data.trans[1]], *map(ctypes.c_int, sizes),
+            ctypes.c_float(data.alpha), *operands[0], *operands[1], ctypes.c_float(data.beta), *operands[2],
+            ctypes.c_int(len(data.a)),
+        )  # fmt: skip
+        return Call(functools.partial(function, *arguments), spins=self.spins if threads > 1 else 0.0)
+
+
+class Libxsmm(Peer):
+    name = "libxsmm"
+    packages = ()
+
+    def available(self) -> bool:
+        return _libxsmm() is not None
+
+    def remedy(self) -> str:
+        return "no libxsmm.so is found; build LIBXSMM with STATIC=0 and name its folder in LD_LIBRARY_PATH"
+
+    def version(self) -> str:
+        return "LIBXSMM"
+
+    def kernels(self) -> str:
+        target = _libxsmm().libxsmm_get_target_arch
+        target.restype = ctypes.c_char_p
+        return f"generated for {target().decode()}"
+
+    def sgemm_strided_batched(self, data: GemmData, threads: int) -> Call | None:
+        m, n, k, batch = (data.problem.value(name) for name in ("m", "n", "k", "batch"))
+        # It generates kernels for small sizes and hands others to a BLAS; kernels for A transposed it has none.
+        if threads > 1 or data.trans != "NN" or m * n * k > 64**3 or (data.alpha, data.beta) != (1.0, 0.0):
+            return None
+        # Column-major: the transposed problem.
+        integers = [ctypes.c_int(value) for value in (n, m, k, n, k, n)]
+        offsets = [np.arange(batch, dtype=np.int32) * np.int32(size) for size in (k * n, m * k, m * n)]
+        scalars = ctypes.c_float(1.0), ctypes.c_float(0.0)
+        f32, no = 1, ctypes.c_char(b"N")
+        arguments = (
+            f32, f32, ctypes.byref(no), ctypes.byref(no), *integers[:3], ctypes.byref(scalars[0]),
+            ctypes.c_void_p(data.b.ctypes.data), ctypes.byref(integers[3]), ctypes.c_void_p(data.a.ctypes.data),
+            ctypes.byref(integers[4]), ctypes.byref(scalars[1]), ctypes.c_void_p(data.c.ctypes.data),
+            ctypes.byref(integers[5]), 0, 4, *(ctypes.c_void_p(offset.ctypes.data) for offset in offsets),
+            ctypes.c_int(batch),
+        )  # fmt: skip
+        function = _libxsmm().libxsmm_gemm_batch
+        function.restype = None
+        return Call(functools.partial(function, *arguments), keep=(no, *integers, *scalars, *offsets))
+
+
+@functools.cache
+def _libxsmm() -> Any:
+    """The shared library, wherever the loader finds it; None if there is none."""
+    try:
+        return ctypes.CDLL("libxsmm.so")
+    except OSError:
+        return None
+
 
 @functools.cache
 def _mkl() -> Any:
@@ -186,4 +280,4 @@ def _mkl() -> Any:
         return None
 
 
-PEERS: dict[str, Peer] = {peer.name: peer for peer in (NumPy(), SciPy(), Torch(), Mkl())}
+PEERS: dict[str, Peer] = {peer.name: peer for peer in (NumPy(), SciPy(), Torch(), Mkl(), Libxsmm())}

@@ -12,7 +12,7 @@ import numpy as np
 
 from jitblas.bench.measure import Call
 from jitblas.errors import Error
-from jitblas.operators import axpy_ex
+from jitblas.operators import axpy_ex, sgemm_strided_batched
 from jitblas.problem import Problem, expand
 
 Array = np.ndarray[Any, Any]
@@ -28,8 +28,10 @@ class Data(Protocol):
     """The arrays of one problem, which all contestants share, so that none has the warmer ones."""
 
     problem: Problem
-    bytes_moved: int
-    """Of elements; whole cache lines may be more."""
+    work: int
+    """Bytes of elements that are moved (whole cache lines may be more), or floating-point operations."""
+    unit: str
+    """Of work per nanosecond: "GB/s" or "Gflop/s"."""
 
     def reset(self) -> None:
         """Outputs as they were before the first call."""
@@ -48,13 +50,15 @@ class AxpyData:
     alpha : exactly representable in FP32
     """
 
+    unit = "GB/s"
+
     def __init__(self, problem: Problem) -> None:
         if problem.value("n") < 1 or problem.value("incx") == 0 or problem.value("incy") == 0:
             raise Error(f"{problem}: n of at least 1 and increments other than 0 are needed to measure anything")
         self.problem = problem
         self.n: int = problem.value("n")
         self.alpha = float(np.float32(problem.value("alpha")))
-        self.bytes_moved = axpy_ex.bytes_moved(problem)
+        self.work = axpy_ex.bytes_moved(problem)
         self.dtype = numpy_dtype(problem.value("dtype"))
         self.x_memory = self._memory(problem.value("incx"), seed=1)
         self.y_memory = self._memory(problem.value("incy"), seed=2)
@@ -107,7 +111,68 @@ class AxpyData:
         return "wrote between the elements of y" if changed.any() else None
 
 
-DATA: dict[str, Callable[[Problem], Data]] = {"axpy_ex": AxpyData}
+class GemmData:
+    """Operands of a SgemmStridedBatched problem in row order.
+
+    Attributes
+    ----------
+    a, b, c : as they are stored, contiguous: with "T" a is (batch, k, m)
+    left, right : op(a) and op(b), views
+    """
+
+    unit = "Gflop/s"
+
+    def __init__(self, problem: Problem) -> None:
+        values = dict(problem.values)
+        dense = all(values[name] == sgemm_strided_batched.DENSE for name in ("lda", "ldb", "ldc"))
+        strides = all(values[name] == sgemm_strided_batched.DENSE for name in ("stridea", "strideb", "stridec"))
+        sizes = [problem.value(name) for name in ("m", "n", "k", "batch")]
+        if not (dense and strides) or problem.value("order") != "row" or min(sizes) < 1:
+            raise Error(f"{problem}: contiguous matrices in row order, none of them empty, are what is measured")
+        self.problem = problem
+        m, n, k, batch = sizes
+        self.trans: str = problem.value("trans")
+        self.alpha, self.beta = (float(np.float32(problem.value(name))) for name in ("alpha", "beta"))
+        self.work = sgemm_strided_batched.flops(problem)
+        shapes = ((m, k) if self.trans[0] == "N" else (k, m), (k, n) if self.trans[1] == "N" else (n, k), (m, n))
+        self.a, self.b, self.c = (
+            np.random.default_rng(seed).random((batch, *shape), np.float32) - np.float32(0.5)
+            for seed, shape in enumerate(shapes)
+        )
+        self._before = self.c.copy()
+        self.left = self.a.transpose(0, 2, 1) if self.trans[0] == "T" else self.a
+        self.right = self.b.transpose(0, 2, 1) if self.trans[1] == "T" else self.b
+
+    def reset(self) -> None:
+        self.c[...] = self._before
+
+    @functools.cached_property
+    def _expected(self) -> tuple[Array, Array]:
+        """Result in float64, and how far from it each element may be: (8 + sqrt k) roundings of the sum of sizes."""
+        left, right, before = (matrix.astype(np.float64) for matrix in (self.left, self.right, self._before))
+        size = abs(self.alpha) * (np.abs(left) @ np.abs(right)) + abs(self.beta) * np.abs(before)
+        bound = (8 + left.shape[2] ** 0.5) * 2.0**-24 * size
+        return self.alpha * (left @ right) + self.beta * before, bound
+
+    def fault(self, call: Call) -> str | None:
+        """What is wrong with the result of one call on fresh arrays; None: nothing."""
+        self.reset()
+        try:
+            call.once()
+        except Exception as error:  # whatever a library raises, it gets no figure and the others go on
+            return f"raised {type(error).__name__}: {error}"
+        expected, bound = self._expected
+        wrong = ~(np.abs(self.c - expected) <= bound)  # so that NaN is wrong
+        if not wrong.any():
+            return None
+        first = tuple(int(index[0]) for index in np.nonzero(wrong))
+        return (
+            f"wrong result: {int(wrong.sum())} of {wrong.size} elements; {first} is {self.c[first]:.9g}, "
+            f"{expected[first]:.9g} is right"
+        )
+
+
+DATA: dict[str, Callable[[Problem], Data]] = {"axpy_ex": AxpyData, "sgemm_strided_batched": GemmData}
 """Operator -> its arrays."""
 
 

@@ -35,11 +35,13 @@ class Row:
     state: str
     peer: str | None = None
     key: str = ""
-    bytes: int = 0
+    work: int = 0
+    unit: str = "GB/s"
+    """Of rates: work is bytes moved, or (Gflop/s) floating-point operations."""
     ours_seconds: float | None = None
     peer_seconds: float | None = None
-    ours_gb_per_s: float | None = None
-    peer_gb_per_s: float | None = None
+    ours_rate: float | None = None
+    peer_rate: float | None = None
     ratio: float | None = None
     """Peer's time over ours, the median over pairs of turns: above 1, ours is faster."""
     quartiles: tuple[float, float] | None = None
@@ -101,7 +103,7 @@ class Session:
         for entry in found:
             row = Row(
                 str(data.problem), entry.level, entry.kernel, threads, self.protocol.state, key=entry.key,
-                bytes=data.bytes_moved,
+                work=data.work, unit=data.unit,
             )  # fmt: skip
             wrong = entry.error or data.fault(entry.call)
             if wrong is not None:
@@ -123,8 +125,8 @@ def _filled(row: Row, timing: Timing) -> Row:
         row,
         ours_seconds=timing.ours_seconds,
         peer_seconds=peer,
-        ours_gb_per_s=row.bytes / timing.ours_seconds / 1e9 if timing.ours_seconds > 0 else None,
-        peer_gb_per_s=row.bytes / peer / 1e9 if peer else None,
+        ours_rate=row.work / timing.ours_seconds / 1e9 if timing.ours_seconds > 0 else None,
+        peer_rate=row.work / peer / 1e9 if peer else None,
         ratio=timing.ratio,
         quartiles=timing.quartiles,
         loops=timing.loops,
@@ -149,9 +151,7 @@ def _limited(handle: Handle, peers: Sequence[Peer], threads: int) -> Iterator[No
 def choose_peers(names: Sequence[str] | None) -> tuple[tuple[Peer, ...], dict[str, str]]:
     """(peers to measure against, those that are not there and how to get them). None: all that are installed."""
     chosen = [PEERS[name] for name in (PEERS if names is None else dict.fromkeys(names))]
-    missing = {
-        peer.name: f"not installed; pip install {' '.join(peer.packages)}" for peer in chosen if not peer.available()
-    }
+    missing = {peer.name: peer.remedy() for peer in chosen if not peer.available()}
     return tuple(peer for peer in chosen if peer.name not in missing), missing
 
 

@@ -11,7 +11,7 @@ from jitblas.bench.session import Row
 Cells = list[list[str]]
 
 HEADER = [
-    "problem", "level", "kernel", "threads", "jitblas", "GB/s", "peer", "its time", "GB/s", "ratio",
+    "problem", "level", "kernel", "threads", "jitblas", "rate", "peer", "its time", "its rate", "ratio",
     "half within", "note",
 ]  # fmt: skip
 _LEFT = {"problem", "level", "kernel", "peer", "note", "what"}
@@ -29,8 +29,8 @@ def _cells(row: Row) -> list[str]:
     ratios = [f"{row.ratio:.2f}" if row.ratio is not None else ""]
     ratios += [f"{row.quartiles[0]:.2f}-{row.quartiles[1]:.2f}" if row.quartiles is not None else ""]
     return [
-        *name, time_text(row.ours_seconds), _rate(row.ours_gb_per_s), row.peer or "", time_text(row.peer_seconds),
-        _rate(row.peer_gb_per_s), *ratios, row.note,
+        *name, time_text(row.ours_seconds), _rate(row.ours_rate, row.unit), row.peer or "", time_text(row.peer_seconds),
+        _rate(row.peer_rate, row.unit), *ratios, row.note,
     ]  # fmt: skip
 
 
@@ -53,8 +53,8 @@ def time_text(seconds: float | None) -> str:
     return f"{_three_digits(seconds * 1e9)} ns"
 
 
-def _rate(value: float | None) -> str:
-    return "" if value is None else _three_digits(value)
+def _rate(value: float | None, unit: str) -> str:
+    return "" if value is None else f"{_three_digits(value)} {unit}"
 
 
 def _three_digits(value: float) -> str:

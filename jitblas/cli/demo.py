@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from jitblas import config
 from jitblas.arrays import array as device_array
-from jitblas.blas import axpy_ex
+from jitblas.blas.axpy_ex import axpy_ex
 from jitblas.cli.show import stored
 from jitblas.errors import CompilerNotFound, Status, StatusError
 from jitblas.handle import Handle

@@ -23,6 +23,7 @@ def render(
     baked : tiling fields that are constants of this kernel (exact specialisations)
     kernels : folder of the kernel sources
     """
+    sizes = dict(baked)
     with open(os.path.join(kernels, variant.source), encoding="utf-8") as file:
         body = file.read()
     return "\n".join(
@@ -32,10 +33,11 @@ def render(
             '#include "kernel_operator.h"',
             "",
             "// Run-time numbers of a launch; what is static is the same for every launch of this kernel.",
-            *print_tiling(variant.fields, dict(baked)),
+            *print_tiling(variant.fields, sizes),
             "",
             "namespace spec {",
             *(_constant(name, value) for name, value in constants),
+            _constant("kSizesBaked", bool(sizes)),
             "}  // namespace spec",
             "",
             f'#line 1 "{variant.source}"',

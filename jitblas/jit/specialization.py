@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from jitblas import config
-from jitblas.hardware import HOST, PROFILES, Profile
+from jitblas.hardware import CUBE_BUFFERS, HOST, PROFILES, Profile
 from jitblas.jit import keys
 from jitblas.jit.render import render
 from jitblas.operators import OPERATORS
@@ -107,7 +107,11 @@ class Specialization(NamedTuple):
         """Macros of the build, apart from the key."""
         if self.target != HOST:
             return {}
-        return {"JITBLAS_TWIN": str(config.TWIN_BUILDS[self.twin]), "JITBLAS_UB_BYTES": str(self.profile.ub_bytes)}
+        defines = {"JITBLAS_TWIN": str(config.TWIN_BUILDS[self.twin]), "JITBLAS_UB_BYTES": str(self.profile.ub_bytes)}
+        if self.path.kind == "vector":
+            return defines
+        buffers = {f"JITBLAS_{name.upper()}": str(getattr(self.profile, name)) for name in CUBE_BUFFERS}
+        return {**defines, "JITBLAS_CORES": f"JITBLAS_{self.path.kind.upper()}", **buffers}
 
     @property
     def recipe(self) -> Recipe:

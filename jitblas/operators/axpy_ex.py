@@ -99,3 +99,6 @@ def tiling(problem: Problem, profile: Profile) -> tuple[int, dict[str, int | flo
 def bytes_moved(problem: Problem) -> int:
     """x and y are read, y is written."""
     return int(3 * problem.value("n") * DTYPES[problem.value("dtype")][1])
+
+
+cost = bytes_moved

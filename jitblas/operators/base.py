@@ -66,6 +66,9 @@ class Operator(Protocol):
     def bytes_moved(self, problem: Problem) -> int:
         """Bytes of the elements that a call reads and writes."""
 
+    def cost(self, problem: Problem) -> int:
+        """Bytes of memory traffic that take a CPU's core about as long as a call."""
+
 
 _structs: dict[tuple[tuple[str, str], ...], type[ctypes.Structure]] = {}
 

@@ -23,7 +23,7 @@ EVENT_TIME_LINE = 8
 STREAM_COMPLETE = 0
 EVENT_COMPLETE = 1
 LOCATION_DEVICE = 1
-VECTOR_CORES = 201
+CUBE_CORES, VECTOR_CORES = 102, 201
 COPY_KINDS = {"to_device": 1, "to_host": 2, "on_device": 3}
 
 
@@ -55,8 +55,8 @@ class AclRuntime:
         self.soc_name = library.soc_name(acl)
 
     def profile(self) -> Profile:
-        cores = library.device_info(self._ready(), self.device, VECTOR_CORES)
-        return PROFILES[ASCEND950PR]._replace(vector_cores=cores)
+        cube, vector = (library.device_info(self._ready(), self.device, kind) for kind in (CUBE_CORES, VECTOR_CORES))
+        return PROFILES[ASCEND950PR]._replace(cube_cores=cube, cores_at_once=cube, vector_cores=vector)
 
     def create_stream(self) -> int:
         stream = c_void_p()

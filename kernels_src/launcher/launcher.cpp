@@ -54,13 +54,14 @@ struct ExpectedArray {
     Object* dtype;
     int32_t dimensions;
     int32_t written;
+    int64_t operand;  // its place among the kernel's
     int64_t shape[kMaxDimensions];
     int64_t strides[kMaxDimensions];
     int64_t low;   // bytes from element 0 to the lowest element (zero or less) ...
     int64_t high;  // ... and to one past the highest
 };
 
-// One plan's call: (float, array, array, ...).
+// One plan's call: (float, array, array, ...) or (array, array, ...).
 struct Plan {
     const PythonFunctions* python;
     int (*launch)(uint32_t blocks, void* stream, void* const* operands, const void* tiling);
@@ -71,6 +72,7 @@ struct Plan {
     void* stream;
     uint64_t head_bytes;  // of a Python object
     uint32_t blocks;
+    uint32_t scalars;        // how many floats come first: 0 or 1
     uint32_t scalar_offset;  // of the float in the tiling
     uint32_t arrays;
     uint32_t result;  // which array is returned
@@ -139,31 +141,36 @@ const PythonFunctions* python_functions = nullptr;
 // METH_FASTCALL.
 Object* Call(Object* self, Object* const* arguments, ptrdiff_t count) {
     const Plan* plan = static_cast<const Plan*>(python_functions->capsule_pointer(self, kName));
-    if (count != static_cast<ptrdiff_t>(plan->arrays) + 1) {
+    if (count != static_cast<ptrdiff_t>(plan->arrays + plan->scalars)) {
         return Slow(plan, arguments, count);
     }
-    Object* type = plan->python->type(arguments[0]);
-    plan->python->decref(type);
-    if (type != plan->float_type) {
-        return Slow(plan, arguments, count);
+    if (plan->scalars != 0) {
+        Object* type = plan->python->type(arguments[0]);
+        plan->python->decref(type);
+        if (type != plan->float_type) {
+            return Slow(plan, arguments, count);
+        }
     }
+    Object* const* arrays = arguments + plan->scalars;
     char* data[kMaxArrays];
     void* operands[2 * kMaxArrays] = {};
     for (uint32_t i = 0; i < plan->arrays; ++i) {
-        const ArrayFields* array = AsExpected(plan, arguments[i + 1], plan->array[i]);
+        const ArrayFields* array = AsExpected(plan, arrays[i], plan->array[i]);
         if (array == nullptr) {
             return Slow(plan, arguments, count);
         }
         data[i] = array->data;
-        operands[i] = array->data + plan->array[i].low;
+        operands[plan->array[i].operand] = array->data + plan->array[i].low;
     }
     if (!Apart(plan, data)) {
         return Slow(plan, arguments, count);
     }
     alignas(16) uint8_t tiling[kMaxTilingBytes];
     memcpy(tiling, plan->tiling, sizeof(tiling));
-    const float scalar = static_cast<float>(plan->python->as_double(arguments[0]));
-    memcpy(tiling + plan->scalar_offset, &scalar, sizeof(scalar));
+    if (plan->scalars != 0) {
+        const float scalar = static_cast<float>(plan->python->as_double(arguments[0]));
+        memcpy(tiling + plan->scalar_offset, &scalar, sizeof(scalar));
+    }
     const bool release = !plan->quick || !plan->stream_idle(plan->stream);
     void* thread = release ? plan->python->release_gil() : nullptr;
     const int status = plan->launch(plan->blocks, plan->stream, operands, tiling);
@@ -176,7 +183,7 @@ Object* Call(Object* self, Object* const* arguments, ptrdiff_t count) {
         plan->python->decref(number);
         return result;
     }
-    Object* result = arguments[plan->result + 1];
+    Object* result = arrays[plan->result];
     plan->python->incref(result);
     return result;
 }
@@ -196,7 +203,7 @@ void Release(Object* capsule) {
 constexpr int kMethodFastCall = 0x0080;
 
 MethodDefinition definition = {"launch", reinterpret_cast<void*>(Call), kMethodFastCall,
-                               "launch(scalar, *arrays): what a plan's call becomes"};
+                               "launch([scalar,] *arrays): what a plan's call becomes"};
 
 }  // namespace
 

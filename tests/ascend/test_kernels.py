@@ -197,6 +197,6 @@ def test_another_toolkit_version_is_another_kernel(
     scenario(AXPY + RIGHT, ASCEND_HOME_PATH=str(moved), **settings)
     assert len(runs(compiler_log)) == 1  # the same toolkit, elsewhere
     (info,) = moved.glob("*-linux/ascend_toolkit_install.info")
-    info.write_text(info.read_text().replace("version=9.0.0", "version=9.1.0"))
+    info.write_text(info.read_text().replace("version=9.1.0", "version=9.2.0"))
     scenario(AXPY + RIGHT, ASCEND_HOME_PATH=str(moved), **settings)
     assert len(runs(compiler_log)) == 2

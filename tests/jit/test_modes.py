@@ -95,7 +95,7 @@ def test_load_uses_read_only_tiers(python: Any, compute: str, full_store: Path, 
 
 AS_NOBODY = """
 import os, sys
-import jitblas.blas, jitblas.aclblas, jitblas.jit.artifacts, jitblas.runtime.host, numpy, tempfile
+import jitblas.blas.axpy_ex, jitblas.aclblas, jitblas.jit.artifacts, jitblas.runtime.host, numpy, tempfile
 for name in ("hashlib", "json", "subprocess", "shutil", "platform", "encodings.idna", "ml_dtypes"):
     __import__(name)
 os.setgroups([])

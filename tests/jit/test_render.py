@@ -79,8 +79,9 @@ def test_baked_numbers_are_literals_of_sufficient_width(value: int, literal: str
 def test_constants_keep_their_order_and_kinds() -> None:
     variant = Variant("axpy_ex", "strided", "axpy_ex/strided.asc", STRIDED.fields, pointers=3)
     text = render(variant, [("Element", "half"), ("kFlag", True), ("kSize", 7)], [], KERNELS)
-    block = "namespace spec {\nusing Element = half;\nconstexpr bool kFlag = true;\nconstexpr uint32_t kSize = 7;\n}"
-    assert block in text
+    block = "namespace spec {\nusing Element = half;\nconstexpr bool kFlag = true;\nconstexpr uint32_t kSize = 7;\n"
+    assert block + "constexpr bool kSizesBaked = false;\n}" in text
+    assert "constexpr bool kSizesBaked = true;\n}" in render(variant, [], [("n", 5)], KERNELS)
 
 
 def test_python_and_cpp_lay_a_tiling_out_alike() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 SOURCES = Path(__file__).resolve().parent
 PROJECT = SOURCES.parent.parent
-VERSION = "9.0.0"
+VERSION = "9.1.0"
 SETTINGS_OF_OTHERS = ("ASCEND_", "JITBLAS_", "STANDIN_", "LD_LIBRARY_PATH")
 
 

@@ -129,7 +129,7 @@ import os, sys
 uid = int(sys.argv[1])
 import ctypes, hashlib, json, shlex, platform, shutil, sqlite3, subprocess, tempfile
 import diskcache, filelock, numpy, platformdirs, platformdirs.unix
-import jitblas.blas, jitblas.jit.artifacts, jitblas.runtime.host, jitblas.store.index, jitblas.toolchain.gnu
+import jitblas.blas.axpy_ex, jitblas.jit.artifacts, jitblas.runtime.host, jitblas.store.index, jitblas.toolchain.gnu
 import jitblas.toolchain.zig
 os.setgroups([])
 os.setresgid(uid, uid, uid)

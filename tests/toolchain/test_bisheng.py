@@ -115,7 +115,7 @@ def test_the_identity_names_compiler_and_toolkit_but_no_folder(installed: Cann, 
     identity = probe(installed.bisheng, tmp_path)
     assert "clang version 15.0.5" in identity["version"]
     assert re.fullmatch(r"bisheng=[0-9a-f]{64}", identity["programs"])
-    assert "version=9.0.0" in identity["cann"]
+    assert "version=9.1.0" in identity["cann"]
     assert not any(str(installed.root) in value or str(tmp_path) in value for value in identity.values())
 
 
@@ -127,7 +127,7 @@ def test_a_moved_toolkit_is_the_same_and_another_version_is_not(installed: Cann,
     before = probe(installed.bisheng, work)
     assert probe(moved / "bin" / "bisheng", work) == before
     info = moved / OWN / "ascend_toolkit_install.info"
-    info.write_text(info.read_text().replace("9.0.0", "9.1.0"))
+    info.write_text(info.read_text().replace("9.1.0", "9.2.0"))
     after = probe(moved / "bin" / "bisheng", work)
     assert {label for label in before if before[label] != after[label]} == {"cann"}
 

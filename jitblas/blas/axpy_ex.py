@@ -1,4 +1,4 @@
-"""BLAS on arrays."""
+"""AxpyEx on arrays."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from jitblas.arrays import AddressHolder, DeviceArray, Vector, as_vector, empty
-from jitblas.dispatch import Prepared, prepare_axpy_ex, run_axpy_ex
+from jitblas.arrays import DeviceArray, Vector, as_vector, empty
+from jitblas.blas.operands import address_of, as_scalar, copied_span, copy, elements
+from jitblas.dispatch import Prepared, prepare, run
 from jitblas.errors import Status, StatusError
 from jitblas.handle import Handle, default_handle
-from jitblas.hardware import COPY_UNIT
 from jitblas.operators.axpy_ex import DTYPES
-from jitblas.operators.base import round_up
 
 
 def axpy_ex(alpha: Any, x: Any, y: Any, *, handle: Handle | None = None) -> Any:
@@ -73,7 +72,7 @@ def launch_axpy_ex(handle: Handle, alpha: Any, vx: Vector, vy: Vector, prepared:
 
     `prepared`: the launch to make where the vectors are used as they are; None: the handle's own for their sizes.
     """
-    value, scalar = _scalar(alpha, "axpy_ex", handle)
+    value, scalar = as_scalar(alpha, "axpy_ex", "alpha", handle)
     if vx.n == 0:
         return
     if not handle.runtime.shares_host_memory and not (vx.device and vy.device):
@@ -81,14 +80,15 @@ def launch_axpy_ex(handle: Handle, alpha: Any, vx: Vector, vy: Vector, prepared:
         return
     asynchronous = vx.device or vy.device or scalar is not None
     if prepared is None or scalar is not None:
-        prepared = prepare_axpy_ex(handle, vx.n, vx.dtype, vx.inc, vy.inc, scalar is not None)
+        prepared = _prepared(handle, vx, vy, scalar)
     (x_first, x_last), (y_first, y_last) = vx.span, vy.span
     same = vx.address == vy.address and vx.inc == vy.inc
     overlap = not same and x_first < y_last and y_first < x_last
     if overlap:
         vx = _copied(handle, vx)
     address = None if scalar is None else scalar.address
-    run_axpy_ex(handle, prepared, value, address, vx.address, vy.address, wait=not asynchronous)
+    prepared.tiling.alpha = value
+    run(handle, prepared, vx.address, vy.address, address, wait=not asynchronous)
     if asynchronous:
         handle.stream.keep(vx.owner, vy.owner, scalar)
         for used in (vx.owner, vy.owner):
@@ -98,42 +98,13 @@ def launch_axpy_ex(handle: Handle, alpha: Any, vx: Vector, vy: Vector, prepared:
         handle.stream.keep()  # keeps nothing more and lets the copy of x go
 
 
-def _scalar(value: Any, operator: str, handle: Handle) -> tuple[float, DeviceArray | None]:
-    """A real scalar as a number, or as the DeviceArray that holds it."""
-    if type(value) is float:
-        return value, None
-    if isinstance(value, DeviceArray):
-        if value.size != 1 or value.dtype != "fp32" or value.target != handle.target:
-            raise StatusError(
-                Status.INVALID_VALUE,
-                operator,
-                "alpha",
-                f"alpha: one fp32 element on {handle.target} is accepted, this is {value!r}",
-            )
-        return 0.0, value
-    if isinstance(value, np.ndarray) and value.size == 1:
-        value = value.reshape(())[()]
-    try:
-        if isinstance(value, (str, bytes, np.ndarray, np.complexfloating)):
-            raise TypeError
-        return float(value), None
-    except OverflowError:
-        raise TypeError(f"{operator}: alpha is {value}, which no floating-point number can hold") from None
-    except (TypeError, ValueError, ArithmeticError):
-        raise TypeError(
-            f"{operator}: alpha is a {type(value).__name__}; a real number or a DeviceArray of one element is accepted"
-        ) from None
+def _prepared(handle: Handle, x: Vector, y: Vector, scalar: DeviceArray | None) -> Prepared:
+    return prepare(handle, "axpy_ex", x.n, x.dtype, x.inc, y.inc, 1.0, "host" if scalar is None else "device")
 
 
 def _copied(handle: Handle, vector: Vector) -> Vector:
     """A vector with the same values in memory of its own, copied in stream order."""
-    first, last = vector.span
-    unit = 1 if handle.runtime.shares_host_memory else COPY_UNIT
-    start, end = first // unit * unit, round_up(last, unit)
-    memory = empty(end - start, "u8", target=handle.target)
-    handle.runtime.copy_async(memory.address, start, end - start, "on_device", handle.stream.address)
-    handle.stream.keep(memory, vector.owner)
-    address = memory.address + first - start
+    address, memory = copied_span(handle, *vector.span, vector.owner)
     return Vector(address, vector.n, vector.inc, vector.dtype, vector.itemsize, (memory, vector.owner), True)
 
 
@@ -148,16 +119,17 @@ def _staged_axpy_ex(
     stream = handle.stream
     x, y = (vector if vector.device else _on_device(handle, vector) for vector in (vx, vy))
     if prepared is None or scalar is not None or (x.inc, y.inc) != (vx.inc, vy.inc):
-        prepared = prepare_axpy_ex(handle, x.n, x.dtype, x.inc, y.inc, scalar is not None)
+        prepared = _prepared(handle, x, y, scalar)
     x_host, y_host = (None if vector.device else np.ascontiguousarray(_elements(vector)) for vector in (vx, vy))
     try:
         for device, host in ((x, x_host), (y, y_host)):
             if host is not None:
-                _copy(handle, device.address, _address(host), host.nbytes, "to_device")
+                copy(handle, device.address, address_of(host), host.nbytes, "to_device")
         address = None if scalar is None else scalar.address
-        run_axpy_ex(handle, prepared, value, address, x.address, y.address, wait=False)
+        prepared.tiling.alpha = value
+        run(handle, prepared, x.address, y.address, address, wait=False)
         if y_host is not None:
-            _copy(handle, _address(y_host), y.address, y_host.nbytes, "to_host")
+            copy(handle, address_of(y_host), y.address, y_host.nbytes, "to_host")
     except BaseException:
         try:
             stream.synchronize()  # what is queued still uses the copies, which go when this call ends
@@ -175,17 +147,8 @@ def _on_device(handle: Handle, vector: Vector) -> Vector:
     return Vector(memory.address, vector.n, 1, vector.dtype, vector.itemsize, memory, True)
 
 
-def _copy(handle: Handle, destination: int, source: int, nbytes: int, kind: str) -> None:
-    handle.runtime.copy_async(destination, source, nbytes, kind, handle.stream.address)
-
-
-def _address(array: np.ndarray[Any, Any]) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
-
-
 def _elements(vector: Vector) -> np.ndarray[Any, Any]:
     """A NumPy view of a vector in host memory, in logical order, as unsigned integers of its item size."""
     stride = vector.inc * vector.itemsize
     start = vector.address - (vector.n - 1) * stride if stride < 0 else vector.address
-    return np.asarray(AddressHolder(start, (vector.n,), np.dtype(f"u{vector.itemsize}"), (stride,)))
+    return elements(start, (vector.n,), (stride,), vector.itemsize)

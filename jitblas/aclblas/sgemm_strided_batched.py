@@ -1,0 +1,147 @@
+"""aclblasSgemmStridedBatched."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from jitblas.aclblas.enums import OP_C, OP_N, OP_T
+from jitblas.aclblas.pointers import check_operand, integer, locate, read_scalar
+from jitblas.aclblas.status import Refused, check_handle, guarded
+from jitblas.arrays import MAX_SIZE, DeviceArray
+from jitblas.blas.sgemm_strided_batched import matrices_overlap
+from jitblas.dispatch import prepare, run
+from jitblas.errors import Status
+from jitblas.handle import Handle
+
+OPERATOR = "sgemm_strided_batched"
+ITEM = 4
+"""Bytes of an element."""
+
+MAX_STRIDE = 2**60
+"""Elements; with the largest batch and leading dimension an address still fits 64 bits as far as it is ever used."""
+
+
+def aclblasSgemmStridedBatched(
+    handle: Handle | None,
+    transA: int,
+    transB: int,
+    m: int,
+    n: int,
+    k: int,
+    alpha: Any,
+    A: Any,
+    lda: int,
+    strideA: int,
+    B: Any,
+    ldb: int,
+    strideB: int,
+    beta: Any,
+    C: Any,
+    ldc: int,
+    strideC: int,
+    batchCount: int,
+) -> Status:
+    """C_i := alpha * op(A_i) * op(B_i) + beta * C_i for i below `batchCount`, FP32, column-major.
+
+    X_i is at `X + i * strideX` elements; a stride of 0 shares one matrix between all i (A and B only). op(A_i) is
+    m x k, op(B_i) is k x n, C_i is m x n. OP_C is OP_T. Host scalars are read before the call returns, those in device
+    memory in stream order.
+
+    Returns
+    -------
+    Status, checked in this order: HANDLE_IS_NULLPTR; INVALID_VALUE (transA or transB; m, n, k or batchCount < 0; a
+    leading dimension too small, a stride < 0, C_i that overlap; alpha or beta null); SUCCESS (m, n or batchCount is 0;
+    with host scalars: k or alpha is 0 and beta is 1); INVALID_VALUE (A, B or C null where it is needed, an array too
+    short).
+    """
+    function = "aclblasSgemmStridedBatched"
+    refused = check_handle(function, handle)
+    if refused is not None:
+        return refused
+    assert handle is not None
+    try:
+        letters = _letter("transA", transA) + _letter("transB", transB)
+        m, n, k, batch = (
+            integer(name, value, 0, MAX_SIZE)
+            for name, value in (("m", m), ("n", n), ("k", k), ("batchCount", batchCount))
+        )
+        a_rows, a_columns = (m, k) if letters[0] == "N" else (k, m)
+        b_rows, b_columns = (k, n) if letters[1] == "N" else (n, k)
+        lda = _leading("lda", lda, a_rows)
+        ldb = _leading("ldb", ldb, b_rows)
+        ldc = _leading("ldc", ldc, m)
+        stride_a, stride_b, stride_c = (
+            integer(name, value, 0, MAX_STRIDE)
+            for name, value in (("strideA", strideA), ("strideB", strideB), ("strideC", strideC))
+        )
+        if batch > 1 and m and n and matrices_overlap(n, m, ldc, stride_c, batch):
+            raise Refused(
+                Status.INVALID_VALUE,
+                f"strideC is {stride_c}, so that matrices of C overlap; {(n - 1) * ldc + m} or more keeps them apart",
+            )
+        (alpha_address, _), (beta_address, _) = locate(alpha, "alpha"), locate(beta, "beta")
+        for name, address in (("alpha", alpha_address), ("beta", beta_address)):
+            if address == 0:
+                raise Refused(Status.INVALID_VALUE, f"{name} is null")
+        if m == 0 or n == 0 or batch == 0:
+            return Status.SUCCESS
+        alpha_value, device_alpha = read_scalar("alpha", alpha, alpha_address, handle)
+        beta_value, device_beta = read_scalar("beta", beta, beta_address, handle)
+        on_device = device_alpha or device_beta
+        if not on_device and (k == 0 or alpha_value == 0):
+            if beta_value == 1:
+                return Status.SUCCESS
+            k = 0
+        addresses = {}
+        operands = [("C", C, n, m, ldc, stride_c)]
+        if k:
+            operands += [
+                ("A", A, a_columns, a_rows, lda, stride_a),
+                ("B", B, b_columns, b_rows, ldb, stride_b),
+            ]
+        for name, pointer, runs, length, ld, stride in operands:
+            address, end = locate(pointer, name)
+            if address == 0:
+                raise Refused(Status.INVALID_VALUE, f"{name} is null")
+            needed = ((batch - 1) * stride + (runs - 1) * ld + length) * ITEM
+            why = f"{runs} columns of {length} elements, {ld} apart, {batch} times {stride} apart,"
+            check_operand(
+                name, pointer, address, end, "fp32", handle, needed, why, operator=OPERATOR, output=name == "C"
+            )
+            addresses[name] = address
+        prepared = prepare(
+            handle, OPERATOR, letters, m, n, k, batch, "col", lda, ldb, ldc, stride_a, stride_b,
+            stride_c, 1.0 if alpha_value == 1 else 2.0, 0.0 if beta_value == 0 else 1.0,
+            "device" if on_device else "host",
+        )  # fmt: skip
+        prepared.tiling.alpha, prepared.tiling.beta = alpha_value, beta_value
+        run(
+            handle, prepared, addresses.get("B"), addresses.get("A"), addresses["C"],
+            alpha_address if device_alpha else None, beta_address if device_beta else None, wait=False,
+        )  # fmt: skip
+        if on_device or not (type(A) is int and type(B) is int and type(C) is int):
+            handle.stream.keep(A, B, C, alpha if device_alpha else None, beta if device_beta else None)
+            for used in (A, B, C):
+                if isinstance(used, DeviceArray):
+                    used.used_on(handle.stream)
+    except TypeError:
+        raise
+    except Exception as error:
+        return guarded(function, error)
+    return Status.SUCCESS
+
+
+def _letter(name: str, value: Any) -> str:
+    number = operator.index(value)
+    if number not in (OP_N, OP_T, OP_C):
+        accepted = "OP_N (111), OP_T (112) and OP_C (113)"
+        raise Refused(Status.INVALID_VALUE, f"{name} is {number}; accepted are {accepted}")
+    return "N" if number == OP_N else "T"
+
+
+def _leading(name: str, value: Any, rows: int) -> int:
+    ld = integer(name, value, -MAX_SIZE - 1, MAX_SIZE)
+    if ld < max(1, rows):
+        raise Refused(Status.INVALID_VALUE, f"{name} is {ld}; at least {max(1, rows)} is needed")
+    return ld

@@ -1,0 +1,1 @@
+"""BLAS on arrays: one module per operator, called as `jitblas.<operator>`."""

@@ -1,0 +1,64 @@
+"""What calls on arrays share: scalars from either memory, and copies of operands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jitblas.arrays import AddressHolder, DeviceArray, empty
+from jitblas.errors import Status, StatusError
+from jitblas.handle import Handle
+from jitblas.hardware import COPY_UNIT
+from jitblas.operators.base import round_up
+
+
+def as_scalar(value: Any, operator: str, name: str, handle: Handle) -> tuple[float, DeviceArray | None]:
+    """A real scalar as a number, or as the DeviceArray that holds it."""
+    if type(value) is float:
+        return value, None
+    if isinstance(value, DeviceArray):
+        if value.size != 1 or value.dtype != "fp32" or value.target != handle.target:
+            raise StatusError(
+                Status.INVALID_VALUE,
+                operator,
+                name,
+                f"{name}: one fp32 element on {handle.target} is accepted, this is {value!r}",
+            )
+        return 0.0, value
+    if isinstance(value, np.ndarray) and value.size == 1:
+        value = value.reshape(())[()]
+    try:
+        if isinstance(value, (str, bytes, np.ndarray, np.complexfloating)):
+            raise TypeError
+        return float(value), None
+    except OverflowError:
+        raise TypeError(f"{operator}: {name} is {value}, which no floating-point number can hold") from None
+    except (TypeError, ValueError, ArithmeticError):
+        raise TypeError(
+            f"{operator}: {name} is a {type(value).__name__}; a real number or a DeviceArray of one element is accepted"
+        ) from None
+
+
+def copied_span(handle: Handle, first: int, last: int, owner: Any) -> tuple[int, Any]:
+    """(address, memory) of a copy of the bytes from `first` to `last`, made in stream order."""
+    unit = 1 if handle.runtime.shares_host_memory else COPY_UNIT
+    start, end = first // unit * unit, round_up(last, unit)
+    memory = empty(end - start, "u8", target=handle.target)
+    handle.runtime.copy_async(memory.address, start, end - start, "on_device", handle.stream.address)
+    handle.stream.keep(memory, owner)
+    return memory.address + first - start, memory
+
+
+def copy(handle: Handle, destination: int, source: int, nbytes: int, kind: str) -> None:
+    handle.runtime.copy_async(destination, source, nbytes, kind, handle.stream.address)
+
+
+def address_of(array: np.ndarray[Any, Any]) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def elements(address: int, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> np.ndarray[Any, Any]:
+    """A NumPy view of host memory as unsigned integers; strides in bytes, `address` that of the first element."""
+    return np.asarray(AddressHolder(address, shape, np.dtype(f"u{itemsize}"), strides))

@@ -1,0 +1,94 @@
+"""The kernels of SgemmStridedBatched with the chip's tiling, and without the twin's shortcuts: the same products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitblas
+from jitblas.handle import default_handle
+from jitblas.hardware import ASCEND950PR, HOST, PROFILES
+from jitblas.jit.kernels import load
+from jitblas.operators import OPERATORS
+from jitblas.problem import Problem
+from jitblas.runtime.host import WAIT
+from tests.kernels.build import stream
+from tests.matrices import Array, Batch, assert_close, product
+
+
+def run(line: str, profile: str, a: Array, b: Array, c: Array, alpha: float, beta: float) -> str:
+    """Launch a problem with a profile's tiling; the name of the variant."""
+    problem = Problem.parse(f"sgemm_strided_batched:{line},alpha={alpha},beta={beta}")
+    specialization = jitblas.specialize(problem, HOST, profile=profile)
+    kernel = load(specialization)
+    blocks, values = OPERATORS[problem.op].tiling(problem, PROFILES[profile])
+    tiling = kernel.tiling(**values)
+    addresses = (array.__array_interface__["data"][0] for array in (a, b, c))
+    assert kernel.launch(blocks, stream().address | WAIT, *addresses, None, None, tiling) == 0
+    return specialization.variant
+
+
+SIZES = ((1, 1, 1), (128, 128, 256), (129, 8, 257), (300, 270, 70), (5, 400, 600))
+classes = pytest.mark.parametrize("trans", ["NN", "NT", "TN", "TT"])
+
+
+@classes
+@pytest.mark.parametrize(("alpha", "beta"), [(1.0, 0.0), (2.0, 0.0), (-1.0, 0.5)])
+def test_the_chip_s_tiling_gives_right_products(trans: str, alpha: float, beta: float) -> None:
+    for m, n, k in SIZES:
+        a = Batch(2, *((m, k) if trans[0] == "N" else (k, m)), 1).view
+        b = Batch(2, *((k, n) if trans[1] == "N" else (n, k)), 2).view
+        c = Batch(2, m, n, 3)
+        left = a.transpose(0, 2, 1) if trans[0] == "T" else a
+        right = b.transpose(0, 2, 1) if trans[1] == "T" else b
+        expected = product(left, right, c.view, alpha, beta)
+        variant = run(f"{trans},m={m},n={n},k={k},batch=2", ASCEND950PR, a, b, c.view, alpha, beta)
+        direct = (alpha, beta) == (1.0, 0.0) and n % 8 == 0
+        assert variant == ("tiny" if max(m, n, k) <= 16 else "direct" if direct else "general")
+        assert_close(c.view, expected, f"{trans} {m} x {n} x {k}")
+        c.assert_padding_untouched()
+
+
+@classes
+@pytest.mark.parametrize(("alpha", "beta"), [(1.0, 0.0), (-1.0, 0.5)])
+@pytest.mark.parametrize("profile", list(PROFILES))
+def test_binding_changes_no_bit(trans: str, alpha: float, beta: float, profile: str) -> None:
+    """Matrices read where they are and results written where they go, against every copy that the chip makes."""
+    runtime: Any = default_handle(HOST).runtime
+    for m, n, k in ((33, 48, 20), (300, 100, 270)):
+        a = Batch(2, *((m, k) if trans[0] == "N" else (k, m)), 1).view
+        b = Batch(2, *((k, n) if trans[1] == "N" else (n, k)), 2).view
+        bound, copied = (Batch(2, m, n, 3).view for _ in range(2))
+        run(f"{trans},m={m},n={n},k={k},batch=2", profile, a, b, bound, alpha, beta)
+        with runtime.binding(False):
+            run(f"{trans},m={m},n={n},k={k},batch=2", profile, a, b, copied, alpha, beta)
+        assert (bound.view(np.uint32) == copied.view(np.uint32)).all()
+
+
+@pytest.mark.parametrize("profile", list(PROFILES))
+@pytest.mark.parametrize(
+    ("m", "n", "k", "batch"), [(1, 1, 1, 1), (4, 4, 4, 10**6), (5000, 7000, 3, 2), (129, 1, 9, 77)]
+)
+def test_blocks_cover_all_tiles_and_none_is_idle(profile: str, m: int, n: int, k: int, batch: int) -> None:
+    numbers = PROFILES[profile]
+    problem = Problem.parse(f"sgemm_strided_batched:m={m},n={n},k={k},batch={batch}")
+    blocks, tiling = OPERATORS[problem.op].tiling(problem, numbers)
+    if max(m, n, k) <= 16:
+        tiles, cores = batch, numbers.vector_cores
+    else:
+        tiles, cores = -(-m // numbers.tile_m) * -(-n // numbers.tile_n) * batch, numbers.cube_cores
+    assert 1 <= blocks <= cores
+    assert (blocks - 1) * tiling["per_block"] < tiles <= blocks * tiling["per_block"]
+
+
+def test_buffers_of_every_profile_hold_what_kernels_put_there() -> None:
+    for numbers in PROFILES.values():
+        operand = 4 * (numbers.tile_m + numbers.tile_n)
+        assert 2 * operand * numbers.chunk_k <= numbers.l1_bytes
+        assert 2 * 4 * numbers.tile_m * numbers.step_k <= numbers.l0a_bytes
+        assert 2 * 4 * numbers.tile_n * numbers.step_k <= numbers.l0b_bytes
+        assert 2 * 4 * numbers.tile_m * numbers.tile_n <= numbers.l0c_bytes
+        assert 4 * 4 * numbers.tile_m // 2 * numbers.tile_n <= numbers.ub_bytes
+        assert max(numbers.tile_m, numbers.tile_n, numbers.step_k) <= 4095  # what an Mmad takes
