@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import jitblas
 from jitblas import config
 from jitblas.bench import cold, limits, measure, session, tables
 from jitblas.bench.measure import Call, Protocol, alternate
@@ -226,7 +227,7 @@ def test_we_being_wrong_is_a_row_without_figures(monkeypatch: pytest.MonkeyPatch
 def test_without_a_peer_ours_is_measured_alone() -> None:
     (row,) = Session(peers=(Elsewhere(),), protocol=QUICK).rows([Problem.parse("axpy_ex:n=100")])
     assert (row.peer, row.ratio, row.peer_turns) == (None, None, ())
-    assert row.ours_seconds is not None and len(row.ours_turns) == 2 and row.bytes == 1200
+    assert row.ours_seconds is not None and len(row.ours_turns) == 2 and row.work == 1200
 
 
 def test_every_way_in_of_a_tiny_problem_has_a_row() -> None:
@@ -288,7 +289,7 @@ def test_json_is_complete_and_alone_on_stdout(python: Python) -> None:
         assert row["ratio"] == statistics.median(
             p / o for o, p in zip(row["ours_turns"], row["peer_turns"], strict=True)
         )
-        assert row["ours_gb_per_s"] == pytest.approx(row["bytes"] / row["ours_seconds"] / 1e9)
+        assert row["ours_rate"] == pytest.approx(row["work"] / row["ours_seconds"] / 1e9)
 
 
 def test_table_and_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -345,12 +346,28 @@ def test_cold_data_is_said_and_loops_are_single(monkeypatch: pytest.MonkeyPatch)
     assert "walked before every call" in report["protocol"]["eviction"]
 
 
+def test_products_are_checked_element_by_element() -> None:
+    data = make_data(Problem.parse("sgemm_strided_batched:TN,m=5,n=6,k=7,batch=3,alpha=2,beta=0.5"))
+    right = session.entries(data, Handle("host"), exact=True)
+    assert [entry.level for entry in right] == ["plan", "plan"]
+    assert all(data.fault(entry.call) is None for entry in right)
+
+    def almost() -> None:
+        right[0].call.once()
+        data.c[2, 4, 5] += 1e-4  # type: ignore[attr-defined]
+
+    assert "wrong result: 1 of 90 elements; (2, 4, 5)" in str(data.fault(Call(almost)))
+    for line in ("m=0,n=1,k=1", "m=4,n=4,k=4,lda=9", "m=4,n=4,k=4,order=col", "m=4,n=4,k=4,batch=2,strideb=0"):
+        with pytest.raises(jitblas.Error):
+            make_data(Problem.parse(f"sgemm_strided_batched:{line}"))
+
+
 def test_tables_leave_out_what_is_empty() -> None:
-    rows = [Row("axpy_ex:n=8", "plan", "class", 1, "hot", ours_seconds=1.5e-6, ours_gb_per_s=0.064)] * 2
+    rows = [Row("axpy_ex:n=8", "plan", "class", 1, "hot", ours_seconds=1.5e-6, ours_rate=0.064)] * 2
     text, markdown = tables.text_table(tables.row_cells(rows)), tables.markdown_table(tables.row_cells(rows))
-    assert text.splitlines()[0].split() == ["problem", "level", "kernel", "threads", "jitblas", "GB/s"]
-    assert text.splitlines()[2].split() == ["plan", "class", "1", "1.50", "us", "0.06"]
-    assert markdown.splitlines()[2] == "| axpy_ex:n=8 | plan | class | 1 | 1.50 us | 0.06 |"
+    assert text.splitlines()[0].split() == ["problem", "level", "kernel", "threads", "jitblas", "rate"]
+    assert text.splitlines()[2].split() == ["plan", "class", "1", "1.50", "us", "0.06", "GB/s"]
+    assert markdown.splitlines()[2] == "| axpy_ex:n=8 | plan | class | 1 | 1.50 us | 0.06 GB/s |"
 
 
 def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
