@@ -28,6 +28,14 @@ public:
         }
     }
 
+    // Four of them: element j of number i is from[j * step + i].
+    __simt_callee__ inline static void GatherFour(Lanes* four, const __gm__ float* from, int64_t step) {
+        JITBLAS_UNROLL
+        for (int i = 0; i < 4; ++i) {
+            four[i].Gather(from + i, step);
+        }
+    }
+
     __simt_callee__ inline void Store(__gm__ float* to) const {
         JITBLAS_UNROLL
         for (int i = 0; i < count; ++i) {

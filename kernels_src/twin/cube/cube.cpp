@@ -7,7 +7,7 @@
 // loads, which is what loads into L0 do on the chip, too.
 #include "../detail/cube_abi.h"
 
-#include "../detail/vector.h"
+#include "../detail/transpose.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -238,74 +238,17 @@ float* BehindDescription(void* operand) {
 
 // ---- Packing ------------------------------------------------------------------------------------------------------
 
-typedef float Quad __attribute__((vector_size(16)));
-
-// Four by four within every 128 bits: of vectors whose element i is from row i / 4 * 4 + (which of the four), to columns.
-#if defined(__clang__) || __GNUC__ >= 12
-#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, twin::Ints{__VA_ARGS__})
-#endif
-
-template <int... I>
-JITBLAS_INLINE Floats LowPairs(Floats a, Floats b, twin::Indices<I...>) {
-    return SHUFFLE(a, b, (I / 4 * 4 + I % 4 / 2 + (I % 2 != 0 ? kWords : 0))...);
-}
-
-template <int... I>
-JITBLAS_INLINE Floats HighPairs(Floats a, Floats b, twin::Indices<I...>) {
-    return SHUFFLE(a, b, (I / 4 * 4 + 2 + I % 4 / 2 + (I % 2 != 0 ? kWords : 0))...);
-}
-
-template <int... I>
-JITBLAS_INLINE Floats LowHalves(Floats a, Floats b, twin::Indices<I...>) {
-    return SHUFFLE(a, b, (I / 4 * 4 + I % 2 + (I % 4 >= 2 ? kWords : 0))...);
-}
-
-template <int... I>
-JITBLAS_INLINE Floats HighHalves(Floats a, Floats b, twin::Indices<I...>) {
-    return SHUFFLE(a, b, (I / 4 * 4 + 2 + I % 2 + (I % 4 >= 2 ? kWords : 0))...);
-}
-
-// Four elements of each fourth row, side by side.
-JITBLAS_INLINE Floats LoadQuads(const float* from, int64_t step) {
-    union {
-        Floats all;
-        Quad quads[kWords / 4];
-    } loaded;
-    UNROLL for (int i = 0; i < kWords / 4; ++i) {
-        loaded.quads[i] = twin::LoadUnaligned(loaded.quads[i], from + 4 * i * step);
-    }
-    return loaded.all;
-}
-
-// A square of kWords x kWords, transposed: rows `step` apart to rows `pitch` apart.
-JITBLAS_INLINE void Transpose(const float* from, int64_t step, float* to, uint64_t pitch) {
-    constexpr auto lanes = twin::MakeIndices<kWords>();
-    UNROLL for (int q = 0; q < kWords / 4; ++q) {
-        const Floats a = LoadQuads(from + 4 * q, step);
-        const Floats b = LoadQuads(from + 4 * q + step, step);
-        const Floats c = LoadQuads(from + 4 * q + 2 * step, step);
-        const Floats d = LoadQuads(from + 4 * q + 3 * step, step);
-        const Floats ab_low = LowPairs(a, b, lanes);
-        const Floats ab_high = HighPairs(a, b, lanes);
-        const Floats cd_low = LowPairs(c, d, lanes);
-        const Floats cd_high = HighPairs(c, d, lanes);
-        float* out = to + 4 * q * pitch;
-        twin::StoreUnaligned(out, LowHalves(ab_low, cd_low, lanes));
-        twin::StoreUnaligned(out + pitch, HighHalves(ab_low, cd_low, lanes));
-        twin::StoreUnaligned(out + 2 * pitch, LowHalves(ab_high, cd_high, lanes));
-        twin::StoreUnaligned(out + 3 * pitch, HighHalves(ab_high, cd_high, lanes));
-    }
-}
-
 // One vector's columns of the right operand, `panel` floats from one row to the next. Missing columns are zero.
 void PackVector(const float* from, int64_t row_step, int64_t column_step, uint64_t depth, uint64_t columns, float* to,
                 uint64_t panel) {
     uint64_t p = 0;
     if (columns == kWords && row_step == 1) {
-        for (; p + kWords <= depth; p += kWords) {
-            Transpose(from + p, column_step, to + p * panel, panel);
+        for (; p + 4 <= depth; p += 4) {
+            Floats rows[4];
+            twin::LoadFourColumns(from + p, column_step, rows);
+            UNROLL for (int i = 0; i < 4; ++i) {
+                twin::StoreUnaligned(to + (p + i) * panel, rows[i]);
+            }
         }
     }
     for (; p < depth; ++p) {

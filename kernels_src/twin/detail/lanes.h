@@ -2,7 +2,7 @@
 // next power of two: what is beyond the last float is neither read nor written.
 #pragma once
 
-#include "vector.h"
+#include "transpose.h"
 
 
 namespace twin {
@@ -14,10 +14,6 @@ constexpr int PowerOfTwo(int number) {
     }
     return power;
 }
-
-typedef float FourFloats __attribute__((vector_size(16)));
-typedef float EightFloats __attribute__((vector_size(32)));
-typedef float SixteenFloats __attribute__((vector_size(64)));
 
 template <int count>
 struct VectorOf;
@@ -81,6 +77,23 @@ public:
         JITBLAS_UNROLL
         for (int i = 0; i < count; ++i) {
             value_[i] = from[i * step];
+        }
+    }
+
+    // Four of them: element j of number i is from[j * step + i].
+    JITBLAS_INLINE static void GatherFour(Lanes* four, const float* from, int64_t step) {
+        if constexpr (count == kWidth) {
+            V columns[4];
+            ::twin::LoadFourColumns(from, step, columns);
+            JITBLAS_UNROLL
+            for (int i = 0; i < 4; ++i) {
+                four[i].value_ = columns[i];
+            }
+        } else {
+            JITBLAS_UNROLL
+            for (int i = 0; i < 4; ++i) {
+                four[i].Gather(from + i, step);
+            }
         }
     }
 
