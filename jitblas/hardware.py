@@ -39,7 +39,7 @@ class Profile(NamedTuple):
     min_elements_per_core : a block below this many elements is not worth its start
     simt_max_threads : most SIMT threads of one block
     simt_warp : SIMT threads are started in units of this many
-    thread_floats : numbers that a SIMT thread holds in registers
+    thread_floats : numbers that a SIMT thread holds in registers (0: the compiler knows the machine's)
     cube_cores : most blocks a cube or mixed kernel is launched with
     cores_at_once : cube cores that run at the same time
     l1_bytes, l0a_bytes, l0b_bytes, l0c_bytes : buffers of a cube core, in bytes
@@ -115,7 +115,7 @@ PROFILES = {
         min_elements_per_core=64 * 1024,
         simt_max_threads=1,
         simt_warp=1,
-        thread_floats=256,
+        thread_floats=0,
         cube_cores=64,
         cores_at_once=1,
         l1_bytes=2 * (1024 + 512) * 384 * 4,

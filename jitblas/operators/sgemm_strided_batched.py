@@ -143,9 +143,14 @@ def choose(problem: Problem, profile: Profile) -> Choice:
         ("kChunkK", profile.chunk_k),
         ("kStepK", profile.step_k),
     )
-    if plain and seen.c.ld % profile.fix_pipe_unit == 0:
+    if plain and all(distance % profile.fix_pipe_unit == 0 for distance in row_distances(seen)):
         return Choice(DIRECT, constants)
     return Choice(GENERAL, (*constants, ("kScalarsOnDevice", on_device), ("kBetaIsZero", beta_is_zero)))
+
+
+def row_distances(seen: RowMajor) -> tuple[int, ...]:
+    """From a row of C to the next, and from a batch's to the next batch's."""
+    return (seen.c.ld,) if seen.batch <= 1 else (seen.c.ld, seen.c.stride)
 
 
 def tiling(problem: Problem, profile: Profile) -> tuple[int, dict[str, int | float]]:

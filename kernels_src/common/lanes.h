@@ -12,6 +12,9 @@
 template <int count>
 class Lanes {
 public:
+    // How many a thread's registers hold: as the profile says.
+    static constexpr int kMost = spec::kThreadFloats / count;
+
     __simt_callee__ inline void Zero() {
         JITBLAS_UNROLL
         for (int i = 0; i < count; ++i) {

@@ -162,6 +162,8 @@ private:
     using Element = Std::Int<kFractalColumns>;
 
     static constexpr uint32_t kBuffers = 2;
+    // A product of fewer whole fractals than this is done before the next one adds to it only if it is waited for.
+    static constexpr uint32_t kUnhiddenFractals = 10;
     static constexpr uint32_t kRowsA = RoundedUp(spec::kTileM, kFractalRows);
     static constexpr uint32_t kColumnsB = RoundedUp(spec::kTileN, kFractalRows);
     static constexpr uint32_t kChunkDepth = RoundedUp(spec::kChunkK, kFractalColumns);
@@ -226,6 +228,9 @@ private:
             const te::MmadParams sizes(static_cast<uint16_t>(tile_.rows), static_cast<uint16_t>(tile_.columns),
                                        static_cast<uint16_t>(step), 0, first + k == 0);
             te::Mmad(te::MakeMmad(te::MmadOperation{}).with(sizes), sum, step_a, step_b);
+            if (tile_.rows / kFractalRows * (tile_.columns / kFractalRows) < kUnhiddenFractals) {
+                PipeBarrier<PIPE_M>();
+            }
             SetFlag<HardEvent::M_MTE1>(half);
         }
         SetFlag<HardEvent::MTE1_MTE2>(buffer);
