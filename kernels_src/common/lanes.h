@@ -1,7 +1,7 @@
 // A few floats side by side, as one thread of a SIMT kernel holds them: registers on the chip, a vector on the twin.
 #pragma once
 
-#include "kernel_common.h"
+#include "common/kernel_common.h"
 
 #ifdef JITBLAS_TWIN
 

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST = 256, VECTOR_950 = 0x990000, VECTOR_910 = 0x930000 };
+enum { MOST = 256, VECTOR_950 = 0x990000, CUBE_950 = 0x9a0000, VECTOR_910 = 0x930000 };
 
 static const char *includes[MOST];
 static const char *defines[MOST];
@@ -122,20 +122,22 @@ static char *find_header(const char *name) {
 
 static int toolkit_header(const char *name) {
     return strcmp(name, "stdint.h") == 0 || strcmp(name, "kernel_operator.h") == 0 ||
-           strncmp(name, "simt_api/", 9) == 0;
+           strncmp(name, "simt_api/", 9) == 0 || strcmp(name, "tensor_api/tensor.h") == 0;
 }
 
-/* Every header is the toolkit's or found through -I; returns the texts of the latter, one after the other. */
+/* Every header is the toolkit's or found through -I; returns the texts of the latter and of what they include, one after
+ * the other. Headers include each other without circles. */
 static char *check_headers(const char *text) {
     char *all = strdup("");
     for (const char *at = strstr(text, "#include"); at != NULL; at = strstr(at + 1, "#include")) {
         char name[256] = "";
         char *path;
         char *header;
+        char *below;
         if (sscanf(at, "#include %*1[\"<]%255[^\">\n]", name) != 1) {
             error("an #include cannot be read");
         }
-        if (toolkit_header(name)) {
+        if (toolkit_header(name) || strncmp(name, "../", 3) == 0) { /* the latter is the twin's, behind #ifdef */
             continue;
         }
         path = find_header(name);
@@ -143,9 +145,12 @@ static char *check_headers(const char *text) {
             error("'%s' file not found", name);
         }
         header = read_all(path);
-        all = realloc(all, strlen(all) + strlen(header) + 1);
-        strcat(all, header);
+        blank_comments(header);
+        below = check_headers(header);
+        all = realloc(all, strlen(all) + strlen(header) + strlen(below) + 1);
+        strcat(strcat(all, header), below);
         free(header);
+        free(below);
     }
     return all;
 }
@@ -403,12 +408,16 @@ int main(int argc, char **argv) {
         return 0;
     }
     flags = read_arguments(argc, argv);
-    flags = asked != NULL && *asked != 0 ? strtol(asked, NULL, 0) : flags;
     text = read_all(source);
     if (text == NULL) {
         error("no such file: '%s'", source);
     }
     blank_comments(text);
+    if (flags == VECTOR_950 &&
+        (strstr(text, "KERNEL_TYPE_AIC_ONLY") != NULL || strstr(text, "KERNEL_TYPE_MIX_") != NULL)) {
+        flags = CUBE_950;
+    }
+    flags = asked != NULL && *asked != 0 ? strtol(asked, NULL, 0) : flags;
     headers = check_headers(text);
     if (strstr(text, "#include \"kernel_operator.h\"") == NULL) {
         error("kernel_operator.h is not included");
