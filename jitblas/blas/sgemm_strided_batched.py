@@ -263,9 +263,9 @@ def _apart(handle: Handle, operand: Matrices, first: int, last: int, kept: list[
 
 
 def _staged(handle: Handle, product: Product) -> None:
-    """Operands in host memory and a device that cannot see it: contiguous copies there and, of c, back."""
+    """Operands in host memory and a device that cannot see it: copies there, in their memory order, and of c back."""
     a, b, c = product.a, product.b, product.c
-    host = None if c.device else np.ascontiguousarray(_elements(c))
+    host = None if c.device else np.ascontiguousarray(_stored(c))
     sources: list[Any] = []  # stay until the copies are made
     try:
         staged = product._replace(
@@ -282,22 +282,25 @@ def _staged(handle: Handle, product: Product) -> None:
         raise
     handle.stream.synchronize()
     if host is not None:
-        _elements(c)[...] = host
+        _stored(c)[...] = host
 
 
 def _on_device(handle: Handle, matrices: Matrices, sources: list[Any]) -> Matrices:
     """Device memory for matrices, one after the other, with what they hold."""
     if matrices.device:
         return matrices
-    source = np.ascontiguousarray(_elements(matrices))
+    source = np.ascontiguousarray(_stored(matrices))
     sources.append(source)
     memory = empty(source.shape, "fp32", target=handle.target)
     copy(handle, memory.address, address_of(source), source.nbytes, "to_device")
-    return as_matrices(memory, "c", handle.target)
+    made = as_matrices(memory, "c", handle.target)
+    return made.transposed() if matrices.by_columns else made
 
 
-def _elements(matrices: Matrices) -> np.ndarray[Any, Any]:
-    return elements(matrices.address, matrices.shape, matrices.strides, ITEM)
+def _stored(matrices: Matrices) -> np.ndarray[Any, Any]:
+    """A NumPy view of matrices in host memory whose last axis is the contiguous one."""
+    along_rows = matrices.transposed() if matrices.by_columns else matrices
+    return elements(along_rows.address, along_rows.shape, along_rows.strides, ITEM)
 
 
 def _new(shape: tuple[int, ...], a: Any, b: Any, handle: Handle) -> Any:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from jitblas import config
 from jitblas.arrays import array as device_array
 from jitblas.blas.axpy_ex import axpy_ex
+from jitblas.blas.sgemm_strided_batched import sgemm_strided_batched
 from jitblas.cli.show import stored
 from jitblas.errors import CompilerNotFound, Status, StatusError
 from jitblas.handle import Handle
@@ -23,6 +24,7 @@ from jitblas.jit import artifacts, kernels
 from jitblas.jit.kernels import default_target
 from jitblas.jit.specialization import Specialization, specialize
 from jitblas.operators.axpy_ex import DTYPES, bytes_moved
+from jitblas.operators.sgemm_strided_batched import flops
 from jitblas.problem import Problem
 
 Array = NDArray[Any]
@@ -33,6 +35,13 @@ REPEATS = 7
 """Calls whose fastest is the one that GB/s are computed from."""
 
 INCREMENTS = ((1, 1), (2, -3))
+PRODUCTS = (
+    "NN,m=8,n=8,k=8,batch=1000",
+    "NT,m=256,n=256,k=256,batch=4",
+    "TN,m=100,n=90,k=80,batch=10,alpha=0.75,beta=0.5",
+)
+"""One for each kernel: tiny, direct, general."""
+
 GATES = {"fp32": 2.0**-13, "fp16": 2.0**-10, "bf16": 2.0**-7}
 """Most mean relative error; the largest may be ten times as much."""
 
@@ -80,8 +89,8 @@ def _compiler(target: str) -> str:
 
 
 HEADING = (
-    f"{'operator':<9} {'type':<5} {'inc':<5} {'n':>9} {'1st call ms':>12} {'from':<8} "
-    f"{'2nd call ms':>12} {'from':<8} {'GB/s':>6} {'max error':>9}  ok"
+    f"{'operator':<21} {'of':<21} {'1st call ms':>12} {'from':<8} "
+    f"{'2nd call ms':>12} {'from':<8} {'rate':>12} {'max error':>9}  ok"
 )
 
 
@@ -94,20 +103,33 @@ class Row:
     first_from: str
     second_ms: float
     second_from: str
-    rate: float
+    rate: str
     error: float
     ok: bool
 
     def __str__(self) -> str:
-        inc = f"{self.problem.value('incx')},{self.problem.value('incy')}"
         return (
-            f"{self.problem.op:<9} {self.problem.value('dtype'):<5} {inc:<5} {self.problem.value('n'):>9} "
+            f"{self.problem.op:<21} {_sizes(self.problem):<21} "
             f"{self.first_ms:>12.2f} {self.first_from:<8} {self.second_ms:>12.2f} {self.second_from:<8} "
-            f"{self.rate:>6.1f} {self.error:>9.1e}  {'yes' if self.ok else 'NO'}"
+            f"{self.rate:>12} {self.error:>9.1e}  {'yes' if self.ok else 'NO'}"
         )
 
 
+def _sizes(problem: Problem) -> str:
+    value = dict(problem.values)
+    if problem.op == "axpy_ex":
+        inc = f"{value['incx']},{value['incy']}"
+        return f"{value['dtype']:<5} {inc:<5} {value['n']:>9}"
+    return f"{value['trans']} {value['m']}x{value['n']}x{value['k']} {value['batch']:>4}"
+
+
 def _rows(handle: Handle, n: int) -> Iterator[Row]:
+    yield from _axpy_rows(handle, n)
+    for line in PRODUCTS:
+        yield _product(Problem.parse(f"sgemm_strided_batched:{line}"), handle)
+
+
+def _axpy_rows(handle: Handle, n: int) -> Iterator[Row]:
     for incx, incy in INCREMENTS:
         for dtype in DTYPES:
             problem = Problem.make("axpy_ex", {"n": n, "dtype": dtype, "incx": incx, "incy": incy, "alpha": ALPHA})
@@ -130,9 +152,42 @@ def _axpy(problem: Problem, handle: Handle) -> Row:
         good = good and ok
     call, _ = _prepare(problem, handle, x, before.copy())
     best = min(_timed(call) for _ in range(REPEATS))
-    rate = bytes_moved(problem) / best / 1e9
+    rate = f"{bytes_moved(problem) / best / 1e9:.1f} GB/s"
     first, second = (seconds * 1e3 for seconds in times)
     return Row(problem, first, sources[0], second, sources[1], rate, max(errors), good)
+
+
+def _product(problem: Problem, handle: Handle) -> Row:
+    """The same for a batched product."""
+    m, n, k, batch = (problem.value(size) for size in ("m", "n", "k", "batch"))
+    trans, alpha, beta = problem.value("trans"), problem.value("alpha"), problem.value("beta")
+    shapes = ((m, k) if trans[0] == "N" else (k, m), (k, n) if trans[1] == "N" else (n, k), (m, n))
+    a, b, before = (
+        np.random.default_rng(seed).standard_normal((batch, *shape), np.float32)
+        for seed, shape in zip((SEED_X, SEED_Y, SEED_Y + 1), shapes, strict=True)
+    )
+    c = before.copy()
+
+    def call() -> None:
+        sgemm_strided_batched(a, b, c, alpha=alpha, beta=beta, transa=trans[0], transb=trans[1], handle=handle)
+
+    chosen = specialize(problem, handle.target, profile=handle.runtime.profile())
+    left = (a if trans[0] == "N" else a.transpose(0, 2, 1)).astype(np.float64)
+    right = (b if trans[1] == "N" else b.transpose(0, 2, 1)).astype(np.float64)
+    reference = alpha * (left @ right) + beta * before
+    size = abs(alpha) * (np.abs(left) @ np.abs(right)) + abs(beta) * np.abs(before)
+    bound = (8 + k**0.5) * 2.0**-24 * size
+    times, sources, errors, good = [], [], [], True
+    for _ in range(2):
+        c[...] = before
+        sources.append(_source(chosen))
+        times.append(_timed(call) * 1e3)
+        error = np.abs(c - reference)
+        errors.append(float((error / size).max()))
+        good = good and bool((error <= bound).all())
+    best = min(_timed(call) for _ in range(REPEATS))
+    rate = f"{flops(problem) / best / 1e9:.1f} Gflop/s"
+    return Row(problem, times[0], sources[0], times[1], sources[1], rate, max(errors), good)
 
 
 def _source(chosen: Specialization) -> str:

@@ -20,6 +20,10 @@ def rows(output: str) -> Rows:
     return [line.split() for line in output.splitlines() if line.startswith("axpy_ex ")]
 
 
+def products(output: str) -> Rows:
+    return [line.split() for line in output.splitlines() if line.startswith("sgemm_strided_batched ")]
+
+
 def test_a_first_demo_compiles_every_kernel_and_says_so(demo: tuple[Path, Finished]) -> None:
     cache, first = demo
     assert first.returncode == 0, first.stderr
@@ -32,7 +36,9 @@ def test_a_first_demo_compiles_every_kernel_and_says_so(demo: tuple[Path, Finish
     ]
     assert {(row[5], row[7], row[-1]) for row in found} == {("compiler", "memory", "yes")}
     compiled = [line for line in first.stderr.splitlines() if line.startswith("jitblas: compiled ")]
-    assert len(compiled) == 7  # and the host runtime
+    assert [row[1:3] for row in products(first.stdout)] == [["NN", "8x8x8"], ["NT", "256x256x256"], ["TN", "100x90x80"]]
+    assert {(row[5], row[7], row[-1]) for row in products(first.stdout)} == {("compiler", "memory", "yes")}
+    assert len(compiled) == 6 + 3 + 2  # and the host runtime and the host cube
     assert all(" for host with " in line and line.endswith(" s") for line in compiled)
 
 
@@ -73,7 +79,7 @@ def test_a_failed_check_is_exit_code_1(
 ) -> None:
     from jitblas.cli import demo as module
 
-    row = module.Row(Problem.parse("axpy_ex:n=1"), 1.0, "disk", 1.0, "memory", 1.0, 0.5, False)
+    row = module.Row(Problem.parse("axpy_ex:n=1"), 1.0, "disk", 1.0, "memory", "1.0 GB/s", 0.5, False)
     monkeypatch.setattr(module, "_rows", lambda handle, n: iter([row]))
     assert cli.main(["demo"]) == 1
     assert "NO" in rows(capsys.readouterr().out)[0]
