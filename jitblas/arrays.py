@@ -71,6 +71,9 @@ class Vector:
         return self.address, self.address + ((self.n - 1) * abs(self.inc) + 1) * self.itemsize
 
 
+READ_ONLY = "the array is read-only and would be written"
+
+
 class Operand(NamedTuple):
     """An array of any kind as memory: what the checks of vectors and matrices begin with.
 
@@ -115,14 +118,23 @@ def as_operand(array: Any, operator: str, name: str, target: str, *, output: boo
         view = _foreign_view(array, operator, name)
     address, read_only = view.__array_interface__["data"]
     if output and read_only:
-        raise invalid(operator, name, "the array is read-only and would be written")
+        raise invalid(operator, name, READ_ONLY)
     word = array.dtype if device else word_of(view.dtype)
     return Operand(address, view.shape, view.strides, view.itemsize, word, array, device)
 
 
 def as_vector(array: Any, operator: str, name: str, target: str, *, output: bool = False) -> Vector:
     """The vector that a 1-D array is, without copying; see :func:`as_operand`."""
-    address, shape, strides, itemsize, dtype, owner, device = as_operand(array, operator, name, target, output=output)
+    if type(array) is np.ndarray:  # the same in short, for the kind that calls are made with most often
+        address, read_only = array.__array_interface__["data"]
+        if output and read_only:
+            raise invalid(operator, name, READ_ONLY)
+        shape, strides, itemsize, dtype = array.shape, array.strides, array.itemsize, word_of(array.dtype)
+        owner, device = array, False
+    else:
+        address, shape, strides, itemsize, dtype, owner, device = as_operand(
+            array, operator, name, target, output=output
+        )  # fmt: skip
     if len(shape) != 1:
         raise invalid(operator, name, f"a 1-D array is needed, this one has shape {shape}")
     n, stride = shape[0], strides[0]

@@ -1,13 +1,36 @@
-"""The registry: one line per operator."""
+"""The registry: one word per operator, the name of its module."""
 
 from __future__ import annotations
 
-from typing import cast
+import functools
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
 
-from jitblas.operators import axpy_ex, sgemm_strided_batched
-from jitblas.operators.base import Operator
+if TYPE_CHECKING:
+    from jitblas.operators.base import Operator
 
-OPERATORS: dict[str, Operator] = {
-    "axpy_ex": cast(Operator, axpy_ex),
-    "sgemm_strided_batched": cast(Operator, sgemm_strided_batched),
-}
+NAMES = ("axpy_ex", "sgemm_strided_batched")
+
+
+class Registry(Mapping[str, "Operator"]):
+    """Operators by name, each imported when it is first asked for: a call of one need not know the others."""
+
+    def __getitem__(self, name: str) -> Operator:
+        if name not in NAMES:
+            raise KeyError(name)
+        return _imported(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(NAMES)
+
+    def __len__(self) -> int:
+        return len(NAMES)
+
+
+@functools.cache
+def _imported(name: str) -> Operator:
+    return cast("Operator", import_module(f"jitblas.operators.{name}"))
+
+
+OPERATORS = Registry()
