@@ -6,12 +6,17 @@ import os
 
 from jitblas.errors import CacheError, Error
 from jitblas.hardware import TARGETS
-from jitblas.toolchain.base import changes_rounding, command_words
 
 MODES = ("on", "load", "off")
 TWIN_BUILDS = {"fast": 1}
 """Twin build -> value of JITBLAS_TWIN in kernels. Check (2) and trace (3) builds are foreseen, not built."""
 
+
+COMPILER_ENVIRONMENT = (
+    "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH",
+    "GCC_TOOLCHAIN", "SOURCE_DATE_EPOCH", "CCC_OVERRIDE_OPTIONS", "SDKROOT",
+)  # fmt: skip
+"""Variables that compilers read; their values are part of a toolchain's identity."""
 
 SETTINGS: tuple[tuple[str, str, str], ...] = (
     ("JITBLAS_TARGET", "", "target of handles made without target=: ascend950pr or host"),
@@ -53,6 +58,10 @@ def forced_target() -> str | None:
 
 def extra_flags() -> tuple[str, ...]:
     """JITBLAS_EXTRA_FLAGS as words; flags that change rounding are refused."""
+    if not os.environ.get("JITBLAS_EXTRA_FLAGS"):
+        return ()
+    from jitblas.toolchain.base import changes_rounding, command_words
+
     flags = tuple(command_words("JITBLAS_EXTRA_FLAGS"))
     for flag in flags:
         if changes_rounding(flag):

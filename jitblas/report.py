@@ -22,8 +22,8 @@ from jitblas.jit.kernels import default_target, host_runtime_recipe
 from jitblas.operators import OPERATORS
 from jitblas.report_text import render
 from jitblas.runtime import acl
-from jitblas.store import Store
 from jitblas.store.folders import refusal, root_of
+from jitblas.store.store import Store
 from jitblas.toolchain.base import Toolchain
 from jitblas.toolchain.bisheng import cann_version, version_at_least
 

@@ -30,7 +30,7 @@ def _library() -> Any:
     """The library of probes, an artifact like any other."""
     probes = os.path.join(config.kernels_folder(), "probes")
     recipe = library_recipe("the probes of the machine's limits", os.path.join(probes, "limits.cpp"), (probes,))
-    library: Any = load_library(recipe)[0]
+    library: Any = load_library(recipe.title, lambda: recipe)[0]
     library.jitblas_limits_fma.argtypes = [ctypes.c_uint64]
     library.jitblas_limits_fma.restype = ctypes.c_float
     library.jitblas_limits_fma_flops.restype = ctypes.c_uint64

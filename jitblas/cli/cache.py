@@ -13,9 +13,9 @@ from jitblas import config
 from jitblas.errors import CacheError
 from jitblas.report import entry_bytes, opened_store
 from jitblas.report_text import size_text
-from jitblas.store import BadEntry, Key, Store
-from jitblas.store.entry import folder_of, verify
+from jitblas.store.entry import BadEntry, Key, folder_of, verify
 from jitblas.store.folders import root_of
+from jitblas.store.store import Store
 
 Row = dict[str, Any]
 

@@ -16,8 +16,7 @@ from jitblas.jit.artifacts import Recipe
 from jitblas.jit.specialization import Specialization, specialize
 from jitblas.operators import OPERATORS
 from jitblas.problem import Parameter, Problem, Value
-from jitblas.store import Key
-from jitblas.store.entry import BadEntry, headers_changed, verify
+from jitblas.store.entry import BadEntry, Key, headers_changed, verify
 from jitblas.toolchain.base import Toolchain
 
 

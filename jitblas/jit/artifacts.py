@@ -14,8 +14,8 @@ from jitblas import config, toolchain
 from jitblas.errors import CacheError, CompileError, CompilerNotFound, MissingKernelError
 from jitblas.hardware import HOST
 from jitblas.jit import cpu, keys
-from jitblas.store import Entry, Key, Store
-from jitblas.store.entry import OBJECT, SCHEMA, BadEntry, describe, record_headers, verify, write_meta
+from jitblas.store.entry import OBJECT, SCHEMA, BadEntry, Entry, Key, describe, record_headers, verify, write_meta
+from jitblas.store.store import Store
 from jitblas.toolchain.base import Toolchain, run
 
 MOST_TRIES = 4
@@ -32,6 +32,7 @@ class Recipe(NamedTuple):
     source : called when it comes to compiling
     include, defines : of the command line
     facts : entered into meta.json
+    folders : of sources
     device_kind : "vector", "cube" or "mixed" where the object embeds device code, to be checked before loading
     """
 
@@ -42,6 +43,7 @@ class Recipe(NamedTuple):
     include: tuple[str, ...]
     defines: tuple[tuple[str, str], ...]
     facts: Mapping[str, Any]
+    folders: tuple[str, ...] = ()
     problem: str = ""
     device_kind: str | None = None
     remake: Callable[[], Recipe] | None = None
@@ -89,6 +91,7 @@ def library_recipe(title: str, source: str, folders: tuple[str, ...]) -> Recipe:
         include=(os.path.dirname(source),),
         defines=(),
         facts={"library": title},
+        folders=folders,
         remake=lambda: library_recipe(title, source, folders),
     )
 

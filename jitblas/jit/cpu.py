@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import platform
+from typing import TYPE_CHECKING
 
 from jitblas.digest import hex_digest
-from jitblas.toolchain.base import Toolchain
+
+if TYPE_CHECKING:
+    from jitblas.toolchain.base import Toolchain
 
 
 @functools.cache

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jitblas import config
 from jitblas.errors import CacheError, CompileError
 from jitblas.hardware import ASCEND950PR, HOST, TARGETS
-from jitblas.jit import artifacts, keys
-from jitblas.jit.artifacts import Recipe, library_recipe
+from jitblas.jit import direct
 from jitblas.jit.specialization import Specialization
 from jitblas.operators.base import tiling_struct
 
 if TYPE_CHECKING:
+    from jitblas.jit.artifacts import Recipe
     from jitblas.runtime.protocol import Runtime
+    from jitblas.store.entry import Entry
 
 
 CUBE_ABI_VERSION = 1
@@ -92,7 +93,7 @@ def _fill(pending: _Pending, specialization: Specialization) -> Kernel:
 
 def _load(specialization: Specialization) -> Kernel:
     runtime = runtime_for(specialization.target)  # first: a device kernel needs the libraries that it brings
-    library, key = load_library(specialization.recipe)
+    library, key = load_library(repr(specialization[:-1]), lambda: specialization.recipe)
     runtime.bind(library)
     if specialization.target == HOST and specialization.path.kind != "vector":
         bind_cube(library)
@@ -105,8 +106,29 @@ def _load(specialization: Specialization) -> Kernel:
     return Kernel(specialization, key, launch, struct, packed)
 
 
-def load_library(recipe: Recipe, kind: type[ctypes.CDLL] = ctypes.CDLL) -> tuple[ctypes.CDLL, str]:
-    """The loaded library of a recipe and its key; compiled if need be, once more if it is deleted before it is open."""
+def load_library(
+    request: str, make_recipe: Callable[[], Recipe], kind: type[ctypes.CDLL] = ctypes.CDLL
+) -> tuple[ctypes.CDLL, str]:
+    """A loaded library and its key, from the store or a compiler.
+
+    `request` names what the recipe is made for; the recipe itself is made if nobody knows where that led last time.
+    """
+    known = direct.find(request)
+    if known is not None:
+        try:
+            return open_library(*known, kind), known[1]
+        except CacheError:
+            pass  # the long way says what is wrong
+    recipe = make_recipe()
+    library, entry = _load_recipe(recipe, kind)
+    direct.remember(request, recipe, entry)
+    return library, str(entry.key)
+
+
+def _load_recipe(recipe: Recipe, kind: type[ctypes.CDLL]) -> tuple[ctypes.CDLL, Entry]:
+    """Compiled if need be, once more if it is deleted before it is open."""
+    from jitblas.jit import artifacts
+
     for attempt in (1, 2):
         entry = artifacts.obtain(recipe)
         path, key = entry.shared_object, str(entry.key)
@@ -115,7 +137,7 @@ def load_library(recipe: Recipe, kind: type[ctypes.CDLL] = ctypes.CDLL) -> tuple
                 from jitblas.runtime.device_object import check_device_object
 
                 check_device_object(path, recipe.device_kind)
-            return open_library(path, key, kind), key
+            return open_library(path, key, kind), entry
         except (CacheError, FileNotFoundError):
             if attempt == 2 or os.path.exists(path):
                 raise
@@ -145,13 +167,15 @@ def _runtime(target: str) -> Runtime:
     else:
         from jitblas.runtime.host import HostRuntime
 
-        runtime = HostRuntime(load_library(host_runtime_recipe())[0], config.threads())
+        runtime = HostRuntime(load_library("the host runtime", host_runtime_recipe)[0], config.threads())
     atexit.register(runtime.shutdown)
     return runtime
 
 
 def host_runtime_recipe() -> Recipe:
     """The one artifact with threads in it, shared by all kernels of the host."""
+    from jitblas.jit.artifacts import library_recipe
+
     twin = os.path.join(config.kernels_folder(), "twin")
     runtime = os.path.join(twin, "runtime")
     source = os.path.join(runtime, "runtime.cpp")
@@ -160,6 +184,8 @@ def host_runtime_recipe() -> Recipe:
 
 def host_cube_recipe() -> Recipe:
     """The artifact with the micro-kernels of matrix products, shared by all cube and mixed kernels of the host."""
+    from jitblas.jit.artifacts import library_recipe
+
     twin = os.path.join(config.kernels_folder(), "twin")
     cube = os.path.join(twin, "cube")
     return library_recipe("the host cube", os.path.join(cube, "cube.cpp"), (cube, os.path.join(twin, "detail")))
@@ -175,7 +201,7 @@ def bind_cube(library: Any) -> None:
 @functools.cache
 def _cube_table() -> int:
     """Address of the cube's functions; the library stays loaded for as long as the process."""
-    library = load_library(host_cube_recipe())[0]
+    library = load_library("the host cube", host_cube_recipe)[0]
     library.jitblas_cube_table.restype = ctypes.c_void_p
     table: int = library.jitblas_cube_table()
     return table
@@ -237,6 +263,9 @@ def reload() -> None:
     """
     with _lock:
         _kernels.clear()
+    from jitblas.jit import artifacts, keys
+
+    direct.forget()
     keys.forget_sources()
     artifacts.find_toolchain.cache_clear()
     for forget in _on_reload:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jitblas import config
 from jitblas.hardware import CUBE_BUFFERS, HOST, PROFILES, Profile
-from jitblas.jit import keys
-from jitblas.jit.render import render
 from jitblas.operators import OPERATORS
 from jitblas.operators.base import Variant
 from jitblas.problem import Problem, Value
@@ -59,8 +57,8 @@ class Specialization(NamedTuple):
     @property
     def what(self) -> str:
         """First half of the key."""
-        kernels = config.kernels_folder()
-        parts = [self.op, "common", *(["twin"] if self.target == HOST else [])]
+        from jitblas.jit import keys
+
         return keys.digest(
             [
                 ("schema", str(keys.SCHEMA)),
@@ -71,12 +69,18 @@ class Specialization(NamedTuple):
                 *((f"define {name}", value) for name, value in self.defines.items()),
                 ("source", self.rendered),
                 ("rewriting", keys.module_digest("launch_syntax.py") if self.target == HOST else ""),
-                ("sources", keys.tree_digest(tuple(os.path.join(kernels, part) for part in parts))),
+                ("sources", keys.tree_digest(self.folders)),
                 ("target", self.target),
                 ("profile", self.profile.name),
                 ("twin", self.twin),
             ]
         )
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Where its sources are."""
+        parts = [self.op, "common", *(["twin"] if self.target == HOST else [])]
+        return tuple(os.path.join(config.kernels_folder(), part) for part in parts)
 
     @property
     def key(self) -> str:
@@ -86,6 +90,8 @@ class Specialization(NamedTuple):
     @property
     def rendered(self) -> str:
         """The Ascend C of this kernel, the same for every target."""
+        from jitblas.jit.render import render
+
         return render(self.path, self.constants, self.baked, config.kernels_folder())
 
     @property
@@ -136,6 +142,7 @@ class Specialization(NamedTuple):
             include=(*include, kernels),
             defines=tuple(self.defines.items()),
             facts=facts,
+            folders=self.folders,
             remake=lambda: self.recipe,
             problem=self.problem,
             device_kind=None if self.target == HOST else self.path.kind,

@@ -10,10 +10,11 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 
+from jitblas.config import COMPILER_ENVIRONMENT
 from jitblas.digest import hex_digest
 from jitblas.errors import CompilerNotFound
 from jitblas.hardware import ASCEND950PR
-from jitblas.toolchain.base import COMPILER_ENVIRONMENT, Compiler, Toolchain, Unusable, changes_rounding
+from jitblas.toolchain.base import Compiler, Toolchain, Unusable, changes_rounding
 
 MEMO_VERSION = 1
 
@@ -72,7 +73,9 @@ def _remembered(
         return _probe(compiler, driver, cache)
     asked = (*COMPILER_ENVIRONMENT, "JITBLAS_MARCH", "ASCEND_HOME_PATH", "PATH")
     environment = [f"{name}={os.environ.get(name)}" for name in asked]
-    fields = [str(MEMO_VERSION), compiler.name, cpu, *driver, *environment, *_stats(_files(driver))]
+    # What this package asks a compiler, and the flags that it gives, are part of the answer.
+    asking = sorted(entry.path for entry in os.scandir(os.path.dirname(__file__)) if entry.name.endswith(".py"))
+    fields = [str(MEMO_VERSION), compiler.name, cpu, *driver, *environment, *_stats(_files(driver)), *_stats(asking)]
     path = os.path.join(folder, hex_digest("\0".join(fields).encode()) + ".json")
     try:
         with open(path, encoding="utf-8") as file:

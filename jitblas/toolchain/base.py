@@ -10,12 +10,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-COMPILER_ENVIRONMENT = (
-    "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH",
-    "GCC_TOOLCHAIN", "SOURCE_DATE_EPOCH", "CCC_OVERRIDE_OPTIONS", "SDKROOT",
-)  # fmt: skip
-"""Variables that compilers read; their values are part of a toolchain's identity."""
-
 COMPILE_TIMEOUT = 600.0
 """Seconds. Generous: the first run of zig builds its own C library for most of a minute."""
 

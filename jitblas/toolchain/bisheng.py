@@ -8,10 +8,11 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from jitblas.config import COMPILER_ENVIRONMENT
 from jitblas.errors import ArchMismatch
 from jitblas.hardware import ASCEND950PR
 from jitblas.runtime.device_object import check_device_object
-from jitblas.toolchain.base import COMPILER_ENVIRONMENT, Toolchain, Unusable, command_words, digest_file, run, succeed
+from jitblas.toolchain.base import Toolchain, Unusable, command_words, digest_file, run, succeed
 from jitblas.toolchain.gnu import resolved
 
 ASCEND_FLAGS = ("-x", "asc", "-std=c++17", "-O3", "-DNDEBUG", "-DASCENDC_DUMP=0", "-shared", "-fPIC",

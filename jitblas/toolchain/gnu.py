@@ -7,9 +7,9 @@ import platform
 import re
 from collections.abc import Iterable, Mapping
 
+from jitblas.config import COMPILER_ENVIRONMENT
 from jitblas.hardware import HOST
 from jitblas.toolchain.base import (
-    COMPILER_ENVIRONMENT,
     Toolchain,
     Unusable,
     command_words,

@@ -193,7 +193,7 @@ def test_another_version_text_of_the_compiler_gives_another_key(monkeypatch: pyt
 
 
 def jitblas_store(folder: Path) -> Any:
-    from jitblas.store import Store
+    from jitblas.store.store import Store
 
     return Store(str(folder), [])
 

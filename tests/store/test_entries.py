@@ -12,9 +12,9 @@ import pytest
 
 import jitblas
 from jitblas.jit import artifacts
-from jitblas.store import Key, Store
-from jitblas.store.entry import BadEntry, folder_of, verify
+from jitblas.store.entry import BadEntry, Key, folder_of, verify
 from jitblas.store.folders import root_of
+from jitblas.store.store import Store
 
 
 def entry_of(folder: Path, title: str = "axpy_ex") -> Path:

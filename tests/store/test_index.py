@@ -13,9 +13,10 @@ from typing import Any
 import diskcache
 import pytest
 
-from jitblas.store import Store, journal
+from jitblas.store import journal
 from jitblas.store.index import Index
 from jitblas.store.journal import JOURNAL
+from jitblas.store.store import Store
 
 ran: list[str] = []
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from jitblas.store import Store
+from jitblas.store.store import Store
 
 TWO_KERNELS = """
 import os, shutil, sys, numpy as np, jitblas

@@ -1,0 +1,281 @@
+"""The artifact store: a writable folder, optional read-only tiers, entries that verify or do not count.
+
+A lock saves work, correctness never needs it: whatever goes wrong with one, the answer is to go on without.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from jitblas.store import folders
+from jitblas.store.entry import META, BadEntry, Entry, Key, folder_of, headers_changed, read_meta, verify
+
+BUILD = "build-"
+"""Begins the names of private folders."""
+
+STALE_SECONDS = 3600.0
+"""A private folder that old belongs to a compile that was killed; compiles are stopped after ten minutes."""
+
+LEAST_BYTES, LEAST_INODES = 1 << 20, 16
+"""A kernel needs a twentieth of that; a file system with less is as good as full."""
+
+
+class Store:
+    """Artifacts by key.
+
+    Parameters
+    ----------
+    cache_folder : folder that the store's own 0700 folder is made in; None: a temporary store for this process
+    read_only : cache folders that are looked into after the first
+    writable : False: nothing is made, written or deleted, and the first folder need not be ours to write
+
+    Attributes
+    ----------
+    root : the store's own folder
+    roots : folders that entries may be loaded from, in order
+    """
+
+    def __init__(self, cache_folder: str | None, read_only: list[str], *, writable: bool = True) -> None:
+        self.writable = writable
+        self._cache_folder = cache_folder
+        if cache_folder is None:
+            self.root = folders.temporary_root()
+        else:
+            self.root = folders.writable_root(cache_folder) if writable else folders.root_of(cache_folder)
+        readable = ([] if writable or cache_folder is None else [cache_folder]) + read_only
+        tiers = [root for folder in readable if (root := folders.readable_root(folder)) is not None]
+        self.roots = [self.root, *tiers] if writable else tiers
+        self._hits: Counter[str] = Counter()
+
+    @property
+    def memo_folder(self) -> str:
+        """Where what was learnt about compilers is kept."""
+        return os.path.join(self.root, "toolchains")
+
+    @property
+    def compiler_cache(self) -> str:
+        """Where a compiler may keep caches of its own."""
+        return os.path.join(self.root, "compiler-cache")
+
+    def owners(self, root: str) -> tuple[int, ...] | None:
+        """Who may own what is loaded from a read-only tier; our own folder lets nobody else in."""
+        return None if self.writable and root == self.root else (0, os.geteuid())
+
+    def find(self, key: Key) -> Entry | None:
+        """The verified entry of a key, from the writable store or a read-only tier.
+
+        A bad entry in the writable store is moved aside with one line on stderr; in a tier it is a miss.
+        """
+        for root in self.roots:
+            try:
+                entry = verify(root, key, self.owners(root))
+                if entry is None:
+                    continue
+                changed = headers_changed(entry.meta.get("headers", ()))
+                if changed is not None:
+                    raise BadEntry(f"the header {changed} is not the one it was compiled with")
+            except BadEntry as reason:
+                if root is self.root and self.writable:
+                    self._quarantine(key, str(reason))
+                continue
+            if root is self.root:
+                self._hits[str(key)] += 1
+            return entry
+        return None
+
+    def candidates(self, what: str) -> list[tuple[str, Key, dict[str, Any]]]:
+        """(root, key, meta) of every entry of *what*, whoever compiled it, newest first; files are not verified yet."""
+        found = []
+        for root in self.roots:
+            try:
+                hows = sorted(os.listdir(os.path.join(root, what[:2], what)))
+            except OSError:
+                continue
+            for how in hows:
+                key = Key(what, how)
+                try:
+                    found.append((root, key, read_meta(folder_of(root, key), key, self.owners(root))))
+                except BadEntry:
+                    continue
+        return sorted(found, key=lambda item: -float(item[2].get("built", 0)))
+
+    @contextmanager
+    def private_folder(self) -> Iterator[str]:
+        """A folder on the store's file system to build in; it is gone afterwards unless it was published."""
+        import shutil
+        import tempfile
+
+        if not os.path.isdir(self.root) and self._cache_folder is not None:
+            self._move(folders.writable_root(self._cache_folder))  # somebody deleted it under us
+        self._sweep()
+        folder = tempfile.mkdtemp(prefix=f"{BUILD}{os.getpid()}-", dir=self.root)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def retreat(self, reason: str) -> bool:
+        """Go on in a temporary folder, because nothing more can be put here; False if that is where we are."""
+        if self._cache_folder is None:
+            return False
+        print(
+            f"jitblas: no kernel can be put into the store {self.root} ({reason}); kernels of this process go to a "
+            f"temporary folder. `jitblas cache clear` makes room, JITBLAS_CACHE_DIR names another place.",
+            file=sys.stderr,
+        )
+        self._cache_folder = None
+        self._move(folders.temporary_root())
+        return True
+
+    def is_full(self) -> bool:
+        """Whether the file system has no room for another kernel."""
+        try:
+            found = os.statvfs(self.root)
+        except OSError:
+            return True
+        no_inodes = found.f_files > 0 and found.f_favail < LEAST_INODES
+        return no_inodes or found.f_bavail * found.f_frsize < LEAST_BYTES
+
+    def _move(self, root: str) -> None:
+        self.roots = [root, *(other for other in self.roots if other != root)]
+        self.root = root
+
+    def _sweep(self) -> None:
+        """Remove what killed compiles left."""
+        import shutil
+
+        oldest = time.time() - STALE_SECONDS
+        for item in os.scandir(self.root):
+            try:
+                if item.name.startswith(BUILD) and item.stat().st_mtime < oldest:
+                    shutil.rmtree(item.path, ignore_errors=True)
+            except OSError:
+                pass  # somebody else removed it
+
+    def publish(self, key: Key, folder: str) -> Entry:
+        """Move a complete private folder to its place by one rename.
+
+        Somebody was faster: their entry is used if it verifies, else it makes room for ours.
+        """
+        place = folder_of(self.root, key)
+        for attempt in (1, 2):
+            os.makedirs(os.path.dirname(place), exist_ok=True, mode=0o700)
+            try:
+                os.rename(folder, place)
+                break
+            except OSError:
+                try:
+                    entry = verify(self.root, key)
+                except BadEntry as reason:
+                    self._quarantine(key, str(reason))
+                    entry = None
+                if entry is not None:
+                    return entry
+                if attempt == 2:
+                    raise
+        entry = verify(self.root, key)
+        assert entry is not None, "a folder that was just renamed is there"
+        return entry
+
+    def _quarantine(self, key: Key, reason: str) -> None:
+        print(f"jitblas: entry {key} is not used and moved aside: {reason}", file=sys.stderr)
+        import shutil
+        import tempfile
+
+        aside = os.path.join(self.root, "quarantine")
+        try:
+            folders.make_private(aside)
+            os.rename(folder_of(self.root, key), os.path.join(tempfile.mkdtemp(dir=aside), "entry"))
+        except OSError:
+            shutil.rmtree(folder_of(self.root, key), ignore_errors=True)
+
+    @contextmanager
+    def lock(self, key: Key, timeout: float, waiting: Callable[[str], None]) -> Iterator[None]:
+        """Hold the key's lock while compiling. On a time-out, or any trouble with locks, go on without it.
+
+        `waiting` is called with the holder's pid after a second.
+        """
+        from filelock import FileLock, Timeout
+
+        folder = os.path.join(self.root, "locks")
+        path = os.path.join(folder, f"{key.what[:24]}-{key.how[:24]}")
+        held = None
+        try:
+            folders.make_private(folder)
+            lock = FileLock(path)
+            try:
+                lock.acquire(timeout=min(1.0, timeout))
+                held = lock
+            except Timeout:
+                waiting(_read_pid(path))
+                lock.acquire(timeout=max(0.0, timeout - 1.0))
+                held = lock
+            with open(f"{path}.pid", "w") as file:
+                file.write(str(os.getpid()))
+        except (OSError, NotImplementedError, Timeout):
+            pass  # a duplicate compile at worst
+        try:
+            yield
+        finally:
+            if held is not None:
+                held.release()
+
+    def record(self, entry: Entry) -> None:
+        """Tell the index of a new entry."""
+        from jitblas.store import journal
+
+        size = sum(facts["size"] for facts in entry.meta["files"].values())
+        journal.append(self.root, [(str(entry.key), {"bytes": size, "built": entry.meta["built"]})])
+
+    def leave_hits(self) -> None:
+        """At exit: tell the index how often this process used which entry."""
+        if self._hits and self.writable and os.path.isdir(self.root):
+            from jitblas.store import journal
+
+            now = time.time()
+            journal.append(self.root, [(key, {"hits": count, "used": now}) for key, count in self._hits.items()])
+            self._hits.clear()
+
+    def entries(self) -> Iterator[tuple[Key, dict[str, Any]]]:
+        """Every entry of the writable store with its meta.json (unreadable ones with an empty one)."""
+        import glob
+
+        pattern = os.path.join("[0-9a-f][0-9a-f]", "*", "*", META)
+        for path in sorted(glob.glob(pattern, root_dir=self.root)):
+            folder = os.path.dirname(path)
+            key = Key(os.path.basename(os.path.dirname(folder)), os.path.basename(folder))
+            try:
+                yield key, read_meta(os.path.join(self.root, folder), key)
+            except BadEntry:
+                yield key, {}
+
+    def remove(self, key: Key) -> None:
+        import shutil
+
+        shutil.rmtree(folder_of(self.root, key), ignore_errors=True)
+
+    def clear(self) -> int:
+        """Delete everything in the store; returns the number of entries that went."""
+        import shutil
+
+        count = sum(1 for _ in self.entries())
+        for item in os.scandir(self.root):
+            if item.is_dir(follow_symlinks=False):
+                shutil.rmtree(item.path, ignore_errors=True)
+            else:
+                os.unlink(item.path)
+        return count
+
+
+def _read_pid(path: str) -> str:
+    try:
+        with open(f"{path}.pid") as file:
+            return file.read(12)
+    except OSError:
+        return "?"
