@@ -11,8 +11,8 @@
 #define JITBLAS_IN_PLACE(queue) static_cast<void>(queue)
 
 // Declares, once per block, that matrices in L1 are only copied there from global memory, which does not change
-// meanwhile, and loaded from there into L0A and L0B, and that every row of a result leaves L0C once. The twin then loads
-// from global memory, and multiplies to where the fix-pipe copies.
+// meanwhile, and loaded from there into L0A and L0B, and that every row of a result leaves L0C once. The twin then
+// loads from global memory, and multiplies to where the fix-pipe copies.
 #define JITBLAS_STREAMING_CUBE()
 
 // Before a loop of a few steps whose number is known: no loop, so that what it indexes stays in registers.

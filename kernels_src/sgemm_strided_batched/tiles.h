@@ -32,8 +32,8 @@ struct Tile {
     uint32_t columns = 0;
 };
 
-// The tiles of this block, one after the other: a run of all tiles of all batches. Within a batch they go through C like
-// a snake, so that neighbours share rows of A or columns of B.
+// The tiles of this block, one after the other: a run of all tiles of all batches. Within a batch they go through C
+// like a snake, so that neighbours share rows of A or columns of B.
 class Share {
 public:
     __aicore__ inline Share(const Tiling& tiling, uint64_t block) : tiling_(tiling) {
@@ -93,9 +93,9 @@ __aicore__ inline auto Part(__gm__ float* matrix, uint64_t ld, uint64_t row, uin
     }
 }
 
-// Products of a block's tiles, in L0C one after the other. Two buffers everywhere: MTE2 brings the next chunk of k, which
-// may be the next tile's first, while this one is worked on; MTE1 loads the next pair of operands into L0 while Mmad works
-// on this one; and while the fix-pipe empties one result, Mmad fills the other.
+// Products of a block's tiles, in L0C one after the other. Two buffers everywhere: MTE2 brings the next chunk of k,
+// which may be the next tile's first, while this one is worked on; MTE1 loads the next pair of operands into L0 while
+// Mmad works on this one; and while the fix-pipe empties one result, Mmad fills the other.
 class Products {
 public:
     __aicore__ inline Products(GM_ADDR a, GM_ADDR b, const Tiling& tiling, uint64_t block)
@@ -189,17 +189,39 @@ private:
             te::MakeFrameLayout<te::ZNLayoutPtn, Element>(depth, columns));
     }
 
-    // A tile's operands from column and row `k` on, into L1.
+    // Which part of an operand a buffer in L1 holds: the element of k = 0 that it begins at, k, and its size across k.
+    struct Held {
+        uint64_t start = ~0ull;
+        uint64_t k = 0;
+        uint32_t size = 0;
+
+        // Whether it is this part already; it is from now on.
+        __aicore__ inline bool Becomes(uint64_t new_start, uint64_t new_k, uint32_t new_size) {
+            const bool same = start == new_start && k == new_k && size == new_size;
+            start = new_start;
+            k = new_k;
+            size = new_size;
+            return same;
+        }
+    };
+
+    // A tile's operands from column and row `k` on, into L1, unless the buffer still holds them: a matrix that all
+    // batches share, or rows of A that the tile two before had, too.
     __aicore__ inline void Fetch(const Tile& tile, uint64_t k) {
         const uint32_t buffer = fetched_++ % kBuffers;
         const uint32_t depth = DepthFrom(k);
+        const uint64_t batch_a = tile.batch * tiling_.stride_a;
+        const uint64_t batch_b = tile.batch * tiling_.stride_b;
         WaitFlag<HardEvent::MTE1_MTE2>(buffer);
-        te::Copy(te::MakeCopy(te::CopyGM2L1{}), ChunkA(buffer, tile.rows, depth),
-                 Part<spec::kAlongColumnsA>(a_ + tile.batch * tiling_.stride_a, tiling_.lda, tile.row, k, tile.rows,
-                                            depth));
-        te::Copy(te::MakeCopy(te::CopyGM2L1{}), ChunkB(buffer, depth, tile.columns),
-                 Part<spec::kAlongColumnsB>(b_ + tile.batch * tiling_.stride_b, tiling_.ldb, k, tile.column, depth,
-                                            tile.columns));
+        if (!held_a_[buffer].Becomes(batch_a + tile.row * (spec::kAlongColumnsA ? 1 : tiling_.lda), k, tile.rows)) {
+            te::Copy(te::MakeCopy(te::CopyGM2L1{}), ChunkA(buffer, tile.rows, depth),
+                     Part<spec::kAlongColumnsA>(a_ + batch_a, tiling_.lda, tile.row, k, tile.rows, depth));
+        }
+        if (!held_b_[buffer].Becomes(batch_b + tile.column * (spec::kAlongColumnsB ? tiling_.ldb : 1), k,
+                                     tile.columns)) {
+            te::Copy(te::MakeCopy(te::CopyGM2L1{}), ChunkB(buffer, depth, tile.columns),
+                     Part<spec::kAlongColumnsB>(b_ + batch_b, tiling_.ldb, k, tile.column, depth, tile.columns));
+        }
         SetFlag<HardEvent::MTE2_MTE1>(buffer);
     }
 
@@ -243,6 +265,8 @@ private:
     uint64_t left_;
     Tile tile_;
     Tile next_;
+    Held held_a_[kBuffers];
+    Held held_b_[kBuffers];
     uint32_t fetched_ = 0;
     uint32_t used_ = 0;
     uint32_t steps_ = 0;

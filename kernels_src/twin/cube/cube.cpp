@@ -1,10 +1,10 @@
-// The cube of the host: loads into L0A and L0B, and the matrix multiply-add, in GNU vector extensions so that g++, clang
-// and zig compile them alike.
+// The cube of the host: loads into L0A and L0B, and the matrix multiply-add, in GNU vector extensions so that g++,
+// clang and zig compile them alike.
 //
 // The multiply-add cuts n into panels of a few vectors and m into rows, evenly, so that a block of the result fits the
-// registers. A row of the block takes one element of the left operand, from wherever it is, times a row of vectors of the
-// right one. What lies in global memory is used from there where it is small and in order, and is otherwise packed by the
-// loads, which is what loads into L0 do on the chip, too.
+// registers. A row of the block takes one element of the left operand, from wherever it is, times a row of vectors of
+// the right one. What lies in global memory is used from there where it is small and in order, and is otherwise packed
+// by the loads, which is what loads into L0 do on the chip, too.
 #include "../detail/cube_abi.h"
 
 #include "../detail/transpose.h"
@@ -20,11 +20,15 @@ using twin::kWords;
 #if defined(__AVX512F__) || defined(__aarch64__)
 constexpr int kMostVectors = 3;
 template <int vectors>
-constexpr int kRows = vectors == 1 ? 16 : vectors == 2 ? 12 : 9;
+constexpr int kRows = vectors == 1   ? 16
+                      : vectors == 2 ? 12
+                                     : 9;
 #elif defined(__AVX2__)
 constexpr int kMostVectors = 3;
 template <int vectors>
-constexpr int kRows = vectors == 1 ? 8 : vectors == 2 ? 6 : 4;
+constexpr int kRows = vectors == 1   ? 8
+                      : vectors == 2 ? 6
+                                     : 4;
 #else
 constexpr int kMostVectors = 2;
 template <int vectors>
@@ -39,7 +43,7 @@ constexpr int kLines = (vectors * kWords + kLineFloats - 1) / kLineFloats;
 // Floats; an operand that spans less is used where it is.
 constexpr int64_t kSmallLeft = 256 * 256;
 constexpr int64_t kSmallRight = 128 * 128;
-constexpr uint64_t kStreams = 1024;  // vectors; a right operand of fewer stays in the first-level cache
+constexpr uint64_t kStreams = 1024;         // vectors; a right operand of fewer stays in the first-level cache
 constexpr uint64_t kLeastPackedDepth = 64;  // below that, padding between packed rows would outgrow L0A
 
 // The one place where a * b + c is contracted to one rounding, as the cube does it: everything else is compiled with
@@ -65,7 +69,7 @@ struct Block {
     uint64_t addend_pitch;
     float* result;
     uint64_t result_pitch;
-    uint64_t result_mask;  // a row of the result is prefetched whenever these bits of the step are zero
+    uint64_t result_mask;    // a row of the result is prefetched whenever these bits of the step are zero
     const char* ahead_left;  // lines of later operands, prefetched one at a step
     const char* ahead_right;
     uint64_t ahead_left_step;
@@ -295,7 +299,8 @@ void PackRight(const float* from, int64_t row_step, int64_t column_step, uint64_
     }
 }
 
-// Rows of the left operand close to each other, their distance no power of two, which would crowd a few sets of the cache.
+// Rows of the left operand close to each other, their distance no power of two, which would crowd a few sets of the
+// cache.
 uint64_t PackedPitch(uint64_t depth) {
     return (depth + 15) / 16 * 16 + 16;
 }
@@ -343,12 +348,12 @@ void PackParts(const float* from, int64_t step, uint64_t rows, uint64_t depth, f
 
 }  // namespace
 
-static void LoadLeft(void* l0a, const float* data, int64_t row_step, int64_t column_step, uint64_t rows,
-                     uint64_t depth, uint32_t pack) {
+static void LoadLeft(void* l0a, const float* data, int64_t row_step, int64_t column_step, uint64_t rows, uint64_t depth,
+                     uint32_t pack) {
     JitblasOperand* operand = static_cast<JitblasOperand*>(l0a);
     *operand = {data, row_step, column_step, 0};
-    const int64_t span = column_step == 1 ? static_cast<int64_t>(rows) * row_step
-                                          : static_cast<int64_t>(depth) * column_step;
+    const int64_t span =
+        column_step == 1 ? static_cast<int64_t>(rows) * row_step : static_cast<int64_t>(depth) * column_step;
     if (pack == 0 || span <= kSmallLeft || depth < kLeastPackedDepth) {
         return;
     }

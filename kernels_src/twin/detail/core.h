@@ -145,8 +145,8 @@ public:
         using Bundle = typename Kernel<P...>::Bundle;
         static_assert(sizeof(Bundle) <= JITBLAS_MAX_ARGUMENT_BYTES, "the kernel's arguments exceed 512 bytes");
         const Bundle bundle{kernel_, typename Kernel<P...>::Packed(arguments...)};
-        const JitblasLaunch launch{Kernel<P...>::Run, &bundle,          sizeof(Bundle), blocks_,
-                                   JITBLAS_UB_BYTES,  JITBLAS_CUBE_BYTES, JITBLAS_CORES,  name_};
+        const JitblasLaunch launch{Kernel<P...>::Run,  &bundle,       sizeof(Bundle), blocks_, JITBLAS_UB_BYTES,
+                                   JITBLAS_CUBE_BYTES, JITBLAS_CORES, name_};
         launch_status = runtime->launch(reinterpret_cast<uintptr_t>(stream_), &launch);
     }
 

@@ -9,9 +9,9 @@
 // What begins an operand in L0A or L0B: where it is and how it lies. The loads choose, the multiply-add follows.
 struct JitblasOperand {
     const float* data;
-    int64_t row_step;     // elements
+    int64_t row_step;  // elements
     int64_t column_step;
-    uint32_t packed;      // panels, in the order that the multiply-add reads them
+    uint32_t packed;  // panels, in the order that the multiply-add reads them
 };
 
 // result := left right, plus `addend` (m x n, like the result) if there is one. Whole vectors are written: n is rounded
@@ -35,8 +35,8 @@ struct JitblasProduct {
 
 struct JitblasCube {
     uint32_t abi_version;
-    // Elements (r, c) are at data + r * row_step + c * column_step. `pack` allows panels behind the description; without
-    // it data lies there already, row after row.
+    // Elements (r, c) are at data + r * row_step + c * column_step. `pack` allows panels behind the description;
+    // without it data lies there already, row after row.
     void (*load_left)(void* l0a, const float* data, int64_t row_step, int64_t column_step, uint64_t rows,
                       uint64_t depth, uint32_t pack);
     void (*load_right)(void* l0b, const float* data, int64_t row_step, int64_t column_step, uint64_t depth,

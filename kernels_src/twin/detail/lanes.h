@@ -1,5 +1,5 @@
-// A few floats side by side, as one thread of a SIMT kernel holds them (common/lanes.h has the chip's): machine vectors, or
-// a part of one. What is beyond the last float is neither read nor written.
+// A few floats side by side, as one thread of a SIMT kernel holds them (common/lanes.h has the chip's): machine
+// vectors, or a part of one. What is beyond the last float is neither read nor written.
 #pragma once
 
 #include "transpose.h"
@@ -153,7 +153,7 @@ public:
 
 private:
     using V = typename ::twin::VectorOf<::twin::PowerOfTwo(count) < ::twin::kWords ? ::twin::PowerOfTwo(count)
-                                                                                    : ::twin::kWords>::Type;
+                                                                                   : ::twin::kWords>::Type;
     static constexpr int kLanes = ::twin::kLanesOf<V>;
     static constexpr int kChunks = (count + kLanes - 1) / kLanes;
     V chunk_[kChunks];

@@ -1,5 +1,5 @@
-// The cube's way from L1 into L0A and L0B and its multiply-add. The micro-kernels are a library of their own (cube/), an
-// artifact like the runtime: one for all kernels, which need not compile them.
+// The cube's way from L1 into L0A and L0B and its multiply-add. The micro-kernels are a library of their own (cube/),
+// an artifact like the runtime: one for all kernels, which need not compile them.
 #pragma once
 
 #include "cube_abi.h"
@@ -9,7 +9,8 @@ namespace twin {
 
 static const JitblasCube* cube = nullptr;
 
-// What JITBLAS_STREAMING_CUBE declares, where the launch allows it: L1 mirrors global memory, and results leave L0C once.
+// What JITBLAS_STREAMING_CUBE declares, where the launch allows it: L1 mirrors global memory, and results leave L0C
+// once.
 static thread_local bool cube_streams = false;
 
 // The last multiply-add of a kernel that streams, still to be done: the fix-pipe, when it comes next, gets the result
@@ -87,8 +88,20 @@ JITBLAS_INLINE void LoadRight(float* l0b, const float* data, int64_t row_step, i
 JITBLAS_INLINE void MultiplyAdd(float* result, uint64_t pitch, const float* l0a, const float* l0b, uint64_t m,
                                 uint64_t n, uint64_t k, bool initial) {
     FinishPending();
-    pending = {l0a, l0b, m, n, k, 0, initial ? nullptr : result, pitch, result, pitch, ahead_left.start,
-               ahead_left.bytes, ahead_right.start, ahead_right.bytes};
+    pending = {l0a,
+               l0b,
+               m,
+               n,
+               k,
+               0,
+               initial ? nullptr : result,
+               pitch,
+               result,
+               pitch,
+               ahead_left.start,
+               ahead_left.bytes,
+               ahead_right.start,
+               ahead_right.bytes};
     ahead_left.bytes = ahead_right.bytes = 0;
     pending_rows = m;
     if (!cube_streams) {
@@ -137,8 +150,8 @@ JITBLAS_INLINE void CopyResult(const float* result, uint64_t pitch, uint64_t fir
 
 }  // namespace twin
 
-extern "C" __attribute__((visibility("default"))) inline
-    __attribute__((used)) uint32_t jitblas_bind_cube(const JitblasCube* cube) {
+extern "C" __attribute__((visibility("default"))) inline __attribute__((used)) uint32_t
+jitblas_bind_cube(const JitblasCube* cube) {
     ::twin::cube = cube;
     return JITBLAS_CUBE_ABI_VERSION;
 }

@@ -1,5 +1,5 @@
-// Transposing by shuffles: squares of four elements inside every 128 bits of vectors that were loaded four elements at a
-// time, which no compiler does by itself.
+// Transposing by shuffles: squares of four elements inside every 128 bits of vectors that were loaded four elements at
+// a time, which no compiler does by itself.
 #pragma once
 
 #include "vector.h"

@@ -143,8 +143,8 @@ void FreeCore(void* opaque) {
 }
 
 // ---- Groups: a cube core and its vector cores take turns on one thread ----------------------------------------------
-// Each runs until it has to wait for a flag, then the next one runs. Switching is a jump between stacks, no system call;
-// where nobody waits there is one switch per core and block.
+// Each runs until it has to wait for a flag, then the next one runs. Switching is a jump between stacks, no system
+// call; where nobody waits there is one switch per core and block.
 
 void LeaveFiber() {
     if (_setjmp(core.current->context) == 0) {

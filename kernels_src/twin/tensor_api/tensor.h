@@ -1,6 +1,6 @@
-// The tensor API (Te): tensors with layouts in every memory of a cube core and its vector cores, copies between them, and
-// the matrix multiply-add. GM, UB and L1 hold what they hold on the chip. L0A and L0B can only be seen by the loads and by
-// Mmad, so operands lie there as micro-kernels want them (detail/mmad.h); L0C keeps rows.
+// The tensor API (Te): tensors with layouts in every memory of a cube core and its vector cores, copies between them,
+// and the matrix multiply-add. GM, UB and L1 hold what they hold on the chip. L0A and L0B can only be seen by the loads
+// and by Mmad, so operands lie there as micro-kernels want them (detail/mmad.h); L0C keeps rows.
 #pragma once
 
 #include "../detail/mmad.h"
@@ -125,8 +125,7 @@ private:
 template <typename L, typename T, typename Offset>
 JITBLAS_INLINE HardwareMemPtr<L, T> MakeMemPtr(Offset offset) {
     using Buffer = ::twin::Buffer<L>;
-    return HardwareMemPtr<L, T>(
-        reinterpret_cast<T*>(Buffer::Start() + Buffer::kScale * static_cast<uint64_t>(offset)));
+    return HardwareMemPtr<L, T>(reinterpret_cast<T*>(Buffer::Start() + Buffer::kScale * static_cast<uint64_t>(offset)));
 }
 
 template <typename L, typename T>
@@ -303,7 +302,8 @@ JITBLAS_INLINE Mirrored MirrorOf(const Source& source) {
 template <typename Source>
 JITBLAS_INLINE Mirrored BehindL1(const Source& source) {
     Mirrored whole = *reinterpret_cast<const Mirrored*>(source.start);
-    whole.data += static_cast<int64_t>(source.row) * whole.row_step + static_cast<int64_t>(source.column) * whole.column_step;
+    whole.data +=
+        static_cast<int64_t>(source.row) * whole.row_step + static_cast<int64_t>(source.column) * whole.column_step;
     return whole;
 }
 
