@@ -86,7 +86,7 @@ class Problem(NamedTuple):
             if not equals:
                 name, value = next((known for known, p in parameters.items() if p.bare and item in p.kind), ""), item
             if name not in parameters:
-                known = ", ".join(f"{known}=" for known in parameters)
+                known = ", ".join(f"{known}=" if not p.bare else " | ".join(p.kind) for known, p in parameters.items())
                 raise ProblemSyntaxError(f"{text!r}: unknown name {name or item!r}; {op} takes {known}")
             if name in given:
                 raise ProblemSyntaxError(f"{text!r}: {name} is given twice")
@@ -113,12 +113,11 @@ class Problem(NamedTuple):
     def __str__(self) -> str:
         from jitblas.operators import OPERATORS
 
-        defaults = {parameter.name: parameter.default for parameter in OPERATORS[self.op].parameters}
-        shown = [
-            f"{name}={_number_text(value)}"
-            for name, value in self.values
-            if defaults[name] is None or _number_text(value) != _number_text(defaults[name])
-        ]
+        shown = []
+        for parameter, (name, value) in zip(OPERATORS[self.op].parameters, self.values, strict=True):
+            text = _number_text(value)
+            if parameter.default is None or text != _number_text(parameter.default):
+                shown.append(text if parameter.bare else f"{name}={text}")
         return f"{self.op}:{','.join(shown)}"
 
 

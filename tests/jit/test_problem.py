@@ -140,3 +140,15 @@ def test_a_multiplied_range_reaches_its_end_exactly(first: int, steps: int, by: 
 def test_ranges_that_are_none_or_never_end_are_refused(line: str) -> None:
     with pytest.raises(ProblemSyntaxError):
         expand(line)
+
+
+def test_words_of_bare_parameters_stand_alone() -> None:
+    problem = Problem.parse("sgemm_strided_batched: TN, m=4,n=5,k=6")
+    assert problem == Problem.parse("sgemm_strided_batched:m=4,n=5,k=6,trans=TN")
+    assert str(problem) == "sgemm_strided_batched:TN,m=4,n=5,k=6"
+    assert Problem.parse(str(problem)) == problem
+    for wrong in ("TN,NT,m=1,n=1,k=1", "XX,m=1,n=1,k=1", "m=1,n=1,k=1,fp32"):
+        with pytest.raises(ProblemSyntaxError):
+            Problem.parse(f"sgemm_strided_batched:{wrong}")
+    with pytest.raises(ProblemSyntaxError, match=r"NN \| NT \| TN \| TT, m="):
+        Problem.parse("sgemm_strided_batched:XX,m=1,n=1,k=1")
