@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import jitblas
 from jitblas import Status
@@ -89,6 +91,23 @@ def test_long_sums_keep_the_bound(trans: str, positive: bool) -> None:
 def test_matrices_larger_than_a_tile(trans: str) -> None:
     multiply(trans, 530, 600, 270, batch=1)
     multiply(trans, 270, 1030, 33, batch=1, alpha=3.0, beta=0.5, pad=1)
+
+
+@given(
+    trans=st.sampled_from(["NN", "NT", "TN", "TT"]),
+    sizes=st.tuples(*[st.integers(1, 70)] * 3),
+    batch=st.integers(1, 4),
+    alpha=st.sampled_from([1.0, -1.0, 0.5]),
+    beta=st.sampled_from([0.0, 1.0, -0.25]),
+    pad=st.integers(0, 5),
+    gap=st.integers(0, 9),
+    orders=st.text("CF", min_size=3, max_size=3),
+)
+@settings(max_examples=150, deadline=None)
+def test_any_product(
+    trans: str, sizes: tuple[int, int, int], batch: int, alpha: float, beta: float, pad: int, gap: int, orders: str
+) -> None:
+    multiply(trans, *sizes, batch=batch, alpha=alpha, beta=beta, pad=pad, gap=gap, orders=orders)
 
 
 # ---- Memory orders --------------------------------------------------------------------------------------------------

@@ -269,7 +269,9 @@ def _staged(handle: Handle, product: Product) -> None:
     sources: list[Any] = []  # stay until the copies are made
     try:
         staged = product._replace(
-            a=_on_device(handle, a, sources), b=_on_device(handle, b, sources), c=_on_device(handle, c, sources)
+            a=_on_device(handle, "a", a, sources),
+            b=_on_device(handle, "b", b, sources),
+            c=_on_device(handle, "c", c, sources),
         )
         launch(handle, staged)
         if host is not None:
@@ -285,7 +287,7 @@ def _staged(handle: Handle, product: Product) -> None:
         _stored(c)[...] = host
 
 
-def _on_device(handle: Handle, matrices: Matrices, sources: list[Any]) -> Matrices:
+def _on_device(handle: Handle, name: str, matrices: Matrices, sources: list[Any]) -> Matrices:
     """Device memory for matrices, one after the other, with what they hold."""
     if matrices.device:
         return matrices
@@ -293,7 +295,7 @@ def _on_device(handle: Handle, matrices: Matrices, sources: list[Any]) -> Matric
     sources.append(source)
     memory = empty(source.shape, "fp32", target=handle.target)
     copy(handle, memory.address, address_of(source), source.nbytes, "to_device")
-    made = as_matrices(memory, "c", handle.target)
+    made = as_matrices(memory, name, handle.target)
     return made.transposed() if matrices.by_columns else made
 
 

@@ -12,6 +12,7 @@ import atexit
 import functools
 import os
 import stat
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -29,10 +30,13 @@ if TYPE_CHECKING:
     from jitblas.store.entry import Entry
 
 FOLDER = "direct"
-FORMAT = "1"
+MEMO_FORMAT = "2"
 
 SETTLED = 2.0
 """Seconds: a file that was touched less long ago could be changed once more without its stat telling."""
+
+_first_look = time.time()
+"""Contents are read after this and stats at the end, so what was changed in between must not be remembered."""
 
 ENVIRONMENT = (*config.COMPILER_ENVIRONMENT, "PATH", "CXX", "JITBLAS_CXX", "JITBLAS_MARCH", "JITBLAS_EXTRA_FLAGS")
 """Variables that decide which compiler is found and what it makes."""
@@ -51,8 +55,8 @@ def find(request: str) -> tuple[str, str] | None:
     try:
         memo = _memo(root, request)
         with open(memo, encoding="utf-8") as file:
-            tag, name, key, size, digest, *known = file.read().split("\n")
-        if (tag, name) != (FORMAT, os.path.basename(memo)) or any(
+            tag, name, key, size, digest, count, *known = file.read().split("\n")
+        if (tag, name, count) != (MEMO_FORMAT, os.path.basename(memo), str(len(known))) or any(
             _signature(path) != signature for signature, path in _pairs(known)
         ):
             return None
@@ -81,27 +85,22 @@ def remember(request: str, recipe: Recipe, entry: Entry) -> None:
     except CompilerNotFound:
         return
     outside = (header[0] for header in entry.meta["headers"])
-    own = (entry.folder, os.path.join(entry.folder, "meta.json"))
+    own = (entry.folder, os.path.join(entry.folder, "meta.json"))  # just made, perhaps; what is loaded is verified
     paths = {*own, *outside, *recipe.toolchain().depends, *_searched(), *_sources(recipe.folders), *_modules()}
-    forget()  # what was seen on the way to the answer may have changed since
-    oldest = time.time() - SETTLED
-    lines = []
+    _signature.cache_clear()  # what was seen on the way to the answer may have changed since
+    lines: list[str] = []
     for path in sorted(paths):
-        signature = _signature(path)
-        try:
-            newest = max(os.stat(path).st_mtime, os.stat(path).st_ctime)
-        except OSError:
-            newest = 0.0
-        if newest > oldest or "\n" in path:
+        if "\n" in path or not (path in own or _settled(path)):
             return
-        lines += [signature, path]
+        lines += [_signature(path), path]
     facts = entry.meta["files"]["kernel.so"]
     memo = _memo(root, request)
     name = os.path.basename(memo)
-    text = "\n".join([FORMAT, name, str(entry.key), str(facts["size"]), facts["sha256"], *lines])
+    head = [MEMO_FORMAT, name, str(entry.key), str(facts["size"]), facts["sha256"], str(len(lines))]
+    text = "\n".join([*head, *lines])
     try:
         make_private(os.path.dirname(memo))
-        private = f"{memo}.{os.getpid()}"
+        private = f"{memo}.{os.getpid()}.{threading.get_ident()}"
         with open(private, "w", encoding="utf-8") as file:
             file.write(text)
         os.replace(private, memo)
@@ -130,8 +129,19 @@ def _signature(path: str) -> str:
     return f"{found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
 
 
+def _settled(path: str) -> bool:
+    """Whether a file's contents have been what its stat says since well before this process looked at any."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return True  # not there, and that is what the memo says
+    return max(found.st_mtime, found.st_ctime) <= _first_look - SETTLED
+
+
 def forget() -> None:
     """Look at files anew."""
+    global _first_look
+    _first_look = time.time()
     _signature.cache_clear()
 
 
@@ -165,15 +175,15 @@ def _read(path: str) -> bytes:
 
 
 _hits: Counter[tuple[str, str]] = Counter()
+os.register_at_fork(after_in_child=_hits.clear)
 
 
 def _count(root: str, key: str) -> None:
     """At exit the index hears how often this process used which entry."""
-    if not _hits:
-        atexit.register(_leave_hits)
     _hits[root, key] += 1
 
 
+@atexit.register
 def _leave_hits() -> None:
     from jitblas.store import journal
 

@@ -191,9 +191,9 @@ def tile(seen: RowMajor, profile: Profile) -> tuple[int, int]:
 
 
 def even_part(total: int, most: int, unit: int) -> int:
-    """The size of equal parts of `total`, at most `most` and a multiple of `unit`."""
-    parts = max(1, ceil_div(total, most))
-    return min(most, round_up(max(1, ceil_div(total, parts)), unit))
+    """The size of equal parts of `total`: a multiple of `unit`, and at most `most` unless that is less than a unit."""
+    most = max(most // unit, 1) * unit
+    return min(most, round_up(max(1, ceil_div(total, ceil_div(total, most) or 1)), unit))
 
 
 def bytes_moved(problem: Problem) -> int:

@@ -427,7 +427,7 @@ static void MultiplyAdd(const JitblasProduct* product) {
     }
 }
 
-static const JitblasCube table = {JITBLAS_CUBE_ABI_VERSION, LoadLeft, LoadRight, MultiplyAdd};
+static const JitblasCube table = {LoadLeft, LoadRight, MultiplyAdd};
 
 EXPORT const char* jitblas_key() {
     return JITBLAS_KEY;

@@ -3,7 +3,6 @@
 
 #include <stdint.h>
 
-#define JITBLAS_CUBE_ABI_VERSION 1
 #define JITBLAS_OPERAND_BYTES 64
 
 // What begins an operand in L0A or L0B: where it is and how it lies. The loads choose, the multiply-add follows.
@@ -34,7 +33,6 @@ struct JitblasProduct {
 };
 
 struct JitblasCube {
-    uint32_t abi_version;
     // Elements (r, c) are at data + r * row_step + c * column_step. `pack` allows panels behind the description;
     // without it data lies there already, row after row.
     void (*load_left)(void* l0a, const float* data, int64_t row_step, int64_t column_step, uint64_t rows,

@@ -140,7 +140,7 @@ public:
     JITBLAS_INLINE void Add(float scale, const Lanes& from) {
         JITBLAS_UNROLL
         for (int i = 0; i < kChunks; ++i) {
-            chunk_[i] = ::twin::Fused(scale - V{}, from.chunk_[i], chunk_[i]);
+            chunk_[i] = ::twin::Fused(scale - V{} /* in every element */, from.chunk_[i], chunk_[i]);
         }
     }
 

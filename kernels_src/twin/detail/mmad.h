@@ -109,7 +109,7 @@ JITBLAS_INLINE void MultiplyAdd(float* result, uint64_t pitch, const float* l0a,
     }
 }
 
-// Rows of bytes from one place to another.
+// Rows of floats from one place to another.
 JITBLAS_INLINE void CopyRows(float* to, uint64_t to_pitch, const float* from, uint64_t from_pitch, uint64_t rows,
                              uint64_t columns) {
     for (uint64_t r = 0; r < rows; ++r) {
@@ -150,8 +150,7 @@ JITBLAS_INLINE void CopyResult(const float* result, uint64_t pitch, uint64_t fir
 
 }  // namespace twin
 
-extern "C" __attribute__((visibility("default"))) inline __attribute__((used)) uint32_t
-jitblas_bind_cube(const JitblasCube* cube) {
+extern "C" __attribute__((visibility("default"))) inline __attribute__((used)) void jitblas_bind_cube(
+    const JitblasCube* cube) {
     ::twin::cube = cube;
-    return JITBLAS_CUBE_ABI_VERSION;
 }

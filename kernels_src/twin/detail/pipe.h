@@ -12,6 +12,12 @@ namespace twin {
 
 constexpr uint8_t kMostRaised = 15;  // what a flag's counter holds on the chip
 
+JITBLAS_INLINE void CheckFlag(uint32_t id) {
+    if (__builtin_expect(id >= JITBLAS_FLAGS / 2, 0)) {
+        Fail((Message() << "flag " << id << ": flags are numbered 0 to " << JITBLAS_FLAGS / 2 - 1).Text());
+    }
+}
+
 JITBLAS_INLINE void RaiseFlag(JitblasGroup* group, uint32_t core, uint32_t id) {
     uint8_t& flag = group->flags[core][id];
     if (__builtin_expect(flag == kMostRaised, 0)) {
@@ -76,6 +82,7 @@ JITBLAS_INLINE void PipeBarrier() {}
 template <uint8_t mode, pipe_t pipe>
 JITBLAS_INLINE void CrossCoreSetFlag(uint16_t id) {
     static_assert(mode == 2 && JITBLAS_CORES == JITBLAS_MIXED, "the twin knows mode 2, and flags need a mixed kernel");
+    ::twin::CheckFlag(id);
     JitblasGroup* group = ::twin::block->group;
     if (::twin::block->is_cube) {
         ::twin::RaiseFlag(group, 1, id);
@@ -88,6 +95,7 @@ JITBLAS_INLINE void CrossCoreSetFlag(uint16_t id) {
 template <uint8_t mode, pipe_t pipe>
 JITBLAS_INLINE void CrossCoreWaitFlag(uint16_t id) {
     static_assert(mode == 2 && JITBLAS_CORES == JITBLAS_MIXED, "the twin knows mode 2, and flags need a mixed kernel");
+    ::twin::CheckFlag(id);
     ::twin::AwaitFlag(id);
     if (::twin::block->is_cube) {
         ::twin::AwaitFlag(id + JITBLAS_FLAGS / 2);
