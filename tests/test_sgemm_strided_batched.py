@@ -291,25 +291,58 @@ def test_bad_operands_are_refused_and_nothing_is_written() -> None:
     assert (c == 9).all()
 
 
-def test_plans_give_the_bits_of_the_function() -> None:
-    lines = ("NN,m=20,n=30,k=40,batch=3", "TN,m=7,n=9,k=5,batch=2,order=col,alpha=2,beta=0.5")
-    for line, orders in zip(lines, "CF", strict=True):
-        m, n, k = (int(part.split("=")[1]) for part in line.split(",")[1:4])
-        batch = int(line.split("batch=")[1].split(",")[0])
-        turned = orders == "F"
-        transa = line[0]
-        shape = (m, k) if transa == "N" else (k, m)
-        a = Batch(batch, *shape, 1, by_columns=turned).view
-        b = Batch(batch, k, n, 2, by_columns=turned).view
-        start = Batch(batch, m, n, 3, by_columns=turned)
-        scalars: dict[str, float] = {"alpha": 2.0, "beta": 0.5} if turned else {}
-        expected = jitblas.sgemm_strided_batched(a, b, start.view.copy("K"), transa=transa, **scalars)
-        for exact in (False, True):
-            out: Array = Batch(batch, m, n, 3, by_columns=turned).view
-            planned = jitblas.plan(f"sgemm_strided_batched:{line}", exact=exact)
-            assert planned(a, b, out) is out
-            assert (out == expected).all()
-            with pytest.raises(jitblas.StatusError):
-                planned(a[:, :-1], b, out)
-            with pytest.raises(TypeError):
-                planned(a, b)
+@classes
+@pytest.mark.parametrize("order", ["row", "col"])
+@pytest.mark.parametrize(
+    ("m", "n", "k", "batch"), [(20, 30, 40, 3), (7, 9, 5, 2), (1, 6, 4, 1), (6, 1, 4, 2), (5, 6, 1, 1)]
+)
+@pytest.mark.parametrize(("alpha", "beta"), [(1.0, 0.0), (2.0, 0.5), (0.0, 0.5)])
+def test_plans_give_the_bits_of_the_function(
+    trans: str, order: str, m: int, n: int, k: int, batch: int, alpha: float, beta: float
+) -> None:
+    turned = order == "col"
+
+    def matrices(rows: int, columns: int, seed: int, letter: str = "N") -> Array:
+        shape = (columns, rows) if letter == "T" else (rows, columns)
+        return Batch(batch, *shape, seed, by_columns=turned).view
+
+    a, b, start = matrices(m, k, 1, trans[0]), matrices(k, n, 2, trans[1]), matrices(m, n, 3)
+    expected = jitblas.sgemm_strided_batched(
+        a, b, start.copy("K"), alpha=alpha, beta=beta, transa=trans[0], transb=trans[1]
+    )  # fmt: skip
+    line = f"{trans},m={m},n={n},k={k},batch={batch},order={order},alpha={alpha},beta={beta}"
+    for exact in (False, True):
+        out = matrices(m, n, 3)
+        planned = jitblas.plan(f"sgemm_strided_batched:{line}", exact=exact)
+        assert planned(a, b, out) is out
+        assert (out == expected).all()
+        if batch == 1:  # and single matrices, the longer way
+            out = matrices(m, n, 3)[0]
+            planned(a[0], b[0], out)
+            assert (out == expected[0]).all()
+
+
+def test_a_plan_shares_a_matrix_of_stride_0() -> None:
+    a, b = Batch(1, 20, 9, 1).view[0], Batch(3, 9, 12, 2).view
+    out = np.empty((3, 20, 12), "f4")
+    jitblas.plan("sgemm_strided_batched:m=20,n=12,k=9,batch=3,stridea=0")(a, b, out)
+    assert_close(out, product(np.broadcast_to(a, (3, 20, 9)), b, out, 1.0, 0.0))
+
+
+def test_a_plan_refuses_what_lies_elsewhere() -> None:
+    planned = jitblas.plan("sgemm_strided_batched:m=1,n=3,k=4")
+    b, out = np.ones((1, 4, 3), "f4"), np.full((1, 1, 3), 9, "f4")
+    wide = np.ones((1, 1, 20), "f4")
+    bad = (wide[:, :, ::5], np.ones((0, 1, 4), "f4"), np.ones((2, 1, 4), "f4"), np.ones((1, 4, 1), "f4"))
+    for a in bad:
+        refused(Status.INVALID_VALUE, lambda a=a: planned(a, b, out))  # type: ignore[misc]
+    column = jitblas.plan("sgemm_strided_batched:m=4,n=1,k=3")
+    refused(Status.INVALID_VALUE, lambda: column(np.ones((1, 4, 6), "f4")[:, :, ::2], np.ones((1, 3, 1), "f4"), out))
+    refused(Status.INVALID_VALUE, lambda: column(np.ones((1, 4, 3), "f4"), np.ones((1, 3, 2), "f4")[:, :, :1], out))
+    assert (out == 9).all()
+    with pytest.raises(TypeError):
+        planned(wide, b)
+    nothing = np.ones((0, 2, 3), "f4")
+    assert (
+        jitblas.plan("sgemm_strided_batched:m=2,n=3,k=3,batch=0")(nothing, np.ones((0, 3, 3), "f4"), nothing) is nothing
+    )

@@ -15,7 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "problems", nargs="*", metavar="PROBLEM", help="such as 'axpy_ex:n={1e3..1e7:*10},dtype={fp32,bf16}'"
     )
     parser.add_argument("--exact", action="store_true", help="also kernels with every size baked in")
-    parser.add_argument("--against", metavar="NAMES", help="numpy, scipy, torch, mkl; default: all that are installed")
+    parser.add_argument(
+        "--against", metavar="NAMES", help="numpy, scipy, torch, mkl, libxsmm; default: all that are installed"
+    )
     parser.add_argument("--threads", default="1,all", help="numbers of threads, or all (default: 1,all)")
     parser.add_argument("--repeats", type=int, default=20, metavar="N", help="turns of each (default: 20)")
     parser.add_argument("--cold", action="store_true", help="empty the caches before every call")

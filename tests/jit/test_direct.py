@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable
@@ -78,6 +79,11 @@ KINDS: dict[str, tuple[Callable[[Path, Path], None], int]] = {
     "a memo emptied": (lambda _, store: [memo.write_text("") for memo in (store / "v1/direct").iterdir()], 0),  # type: ignore[dict-item]
     "a memo of rubbish": (
         lambda _, store: [memo.write_bytes(b"\xff\n\x00") for memo in (store / "v1/direct").iterdir()], 0  # type: ignore[dict-item]
+    ),
+    "a memo without its last file": (
+        lambda _, store: [
+            memo.write_text("\n".join(memo.read_text().split("\n")[:-2])) for memo in (store / "v1/direct").iterdir()
+        ], 0,  # type: ignore[dict-item]
     ),
     "a memo cut off": (
         lambda _, store: [memo.write_text(memo.read_text()[:-3]) for memo in (store / "v1/direct").iterdir()], 0  # type: ignore[dict-item]
@@ -162,10 +168,42 @@ def test_an_edit_counts_in_the_same_process_after_reload(kernels: Path) -> None:
         direct.SETTLED = settled
 
 
+EDITED_WHILE_RUNNING = """
+import os, sys, time
+import numpy as np
+import jitblas
+from jitblas import config
+from jitblas.jit import direct
+direct.SETTLED = 0.0
+jitblas.axpy_ex(2.0, np.ones(100, "f4"), np.ones(100, "f4"))  # all sources are read now
+source = os.path.join(config.kernels_folder(), "axpy_ex", "contiguous.asc")
+with open(source) as file:
+    text = file.read()
+assert "Reg::Axpy(vy, vx, alpha" in text
+with open(source, "w") as file:
+    file.write(text.replace("Reg::Axpy(vy, vx, alpha", "Reg::Adds(vy, vx, alpha"))
+time.sleep(0.1)
+jitblas.axpy_ex(2.0, np.ones(100, "f2"), np.ones(100, "f2"))  # another kernel of what was read before
+"""
+
+
+def test_a_source_edited_in_a_living_process_is_not_remembered_under_its_old_key(
+    python: Any, checkout: Path, compiler: CountingCompiler, tmp_path: Path
+) -> None:
+    settings = {"PYTHONPATH": str(checkout), "JITBLAS_CACHE_DIR": str(tmp_path / "store"), **compiler.setting}
+    python(EDITED_WHILE_RUNNING, cwd=checkout, **settings)
+    code = """
+import numpy as np
+import jitblas
+print([float(jitblas.axpy_ex(2.0, np.full(100, 5, t), np.ones(100, t))[0]) for t in ("f4", "f2")])
+"""
+    assert python(code, cwd=checkout, **settings).stdout.strip() == "[7.0, 7.0]"
+
+
 def test_hits_of_the_direct_way_are_counted(call: Callable[..., str], python: Any, tmp_path: Path) -> None:
     call()
     started = time.time()
     assert call() == "direct"
     lines = (tmp_path / "store/v1/journal.jsonl").read_text().splitlines()
-    assert len([line for line in lines if '"hits": 1' in line]) >= 2
-    assert started < time.time()
+    used = [facts["used"] for _, facts in map(json.loads, lines) if facts.get("hits") == 1 and facts["used"] >= started]
+    assert len(used) == 2

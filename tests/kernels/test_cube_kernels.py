@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import jitblas
 from jitblas.handle import default_handle
@@ -81,6 +83,21 @@ def test_blocks_cover_all_tiles_and_none_is_idle(profile: str, m: int, n: int, k
         tiles, cores = -(-m // numbers.tile_m) * -(-n // numbers.tile_n) * batch, numbers.cube_cores
     assert 1 <= blocks <= cores
     assert (blocks - 1) * tiling["per_block"] < tiles <= blocks * tiling["per_block"]
+
+
+@given(st.integers(1, 3000), st.integers(1, 3000), st.integers(1, 3000), st.integers(1, 5), st.integers(1, 64))
+def test_tiles_are_whole_fractals_that_fit_and_cover(m: int, n: int, k: int, batch: int, cores: int) -> None:
+    for profile in PROFILES.values():
+        numbers = profile._replace(cores_at_once=cores)
+        problem = Problem.parse(f"sgemm_strided_batched:m={m},n={n},k={k},batch={batch},alpha=2")
+        _, tiling = OPERATORS[problem.op].tiling(problem, numbers)
+        if "tile_m" not in tiling:
+            continue
+        assert tiling["tile_m"] % 16 == 0 and tiling["tile_n"] % 16 == 0
+        assert tiling["chunk_k"] % 8 == 0 and tiling["step_k"] % 8 == 0
+        assert 0 < tiling["tile_m"] <= numbers.tile_m and 0 < tiling["tile_n"] <= numbers.tile_n
+        assert 0 < tiling["step_k"] <= min(tiling["chunk_k"], numbers.step_k)
+        assert tiling["chunk_k"] <= numbers.chunk_k
 
 
 def test_buffers_of_every_profile_hold_what_kernels_put_there() -> None:

@@ -43,6 +43,12 @@ def test_a_flag_set_too_often_is_an_error() -> None:
         run("groups", "launch_many_flags")
 
 
+def test_flags_have_sixteen_numbers() -> None:
+    run("groups", "launch_flag_number", 15)
+    with pytest.raises(jitblas.StatusError, match="flag 16: flags are numbered 0 to 15"):
+        run("groups", "launch_flag_number", 16)
+
+
 def test_a_buffer_that_does_not_fit_is_named_with_its_size() -> None:
     run("groups", "launch_result_buffer", 256, 256)
     with pytest.raises(jitblas.StatusError, match="L0C overflow: 278528 bytes at 0 do not fit into 262144"):
