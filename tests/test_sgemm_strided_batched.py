@@ -294,9 +294,15 @@ def test_bad_operands_are_refused_and_nothing_is_written() -> None:
 @classes
 @pytest.mark.parametrize("order", ["row", "col"])
 @pytest.mark.parametrize(
-    ("m", "n", "k", "batch"), [(20, 30, 40, 3), (7, 9, 5, 2), (1, 6, 4, 1), (6, 1, 4, 2), (5, 6, 1, 1)]
+    ("m", "n", "k", "batch", "alpha", "beta"),
+    [
+        (20, 30, 40, 3, 1.0, 0.0),
+        (7, 9, 5, 2, 2.0, 0.5),
+        (1, 6, 4, 1, 1.0, 0.0),
+        (6, 1, 40, 2, 0.0, 0.5),
+        (5, 6, 1, 1, -1.0, 1.0),
+    ],
 )
-@pytest.mark.parametrize(("alpha", "beta"), [(1.0, 0.0), (2.0, 0.5), (0.0, 0.5)])
 def test_plans_give_the_bits_of_the_function(
     trans: str, order: str, m: int, n: int, k: int, batch: int, alpha: float, beta: float
 ) -> None:
