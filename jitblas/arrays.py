@@ -218,7 +218,10 @@ def bounds(view: np.ndarray[Any, Any]) -> tuple[int, int]:
 def _foreign_view(array: Any, operator: str, name: str) -> np.ndarray[Any, Any]:
     """A NumPy view of an object that offers its memory."""
     if hasattr(array, "__array_interface__") and not isinstance(array, np.generic):
-        return np.asarray(array)
+        try:
+            return np.asarray(array)
+        except (TypeError, ValueError) as error:
+            raise invalid(operator, name, f"its __array_interface__ is none: {error}") from None
     if hasattr(array, "__dlpack__"):
         try:
             return np.from_dlpack(array)

@@ -579,3 +579,11 @@ def test_tensors_elsewhere_watched_or_of_other_shape_are_refused() -> None:
     refused(Status.NOT_SUPPORTED, lambda: jitblas.axpy_ex(1.0, Tensor(ONES.astype("f2")), y))
     y.requires_grad = True
     assert "grad" in refused(Status.INVALID_VALUE, lambda: jitblas.axpy_ex(1.0, ONES, y))
+
+
+def test_an_alpha_that_is_part_of_y_is_read_before_y_is_written() -> None:
+    x = np.ones(300_000, "f4")
+    for place in (0, 299_999):
+        y = jitblas.array(np.full(300_000, 2, "f4"), target="host")
+        jitblas.axpy_ex(y[place : place + 1], jitblas.array(x, target="host"), y)
+        assert (y.numpy() == 4).all()

@@ -260,6 +260,10 @@ def test_the_same_bits_every_time_and_for_any_number_of_threads() -> None:
 # ---- What is refused ------------------------------------------------------------------------------------------------
 
 
+class Pretender:
+    __array_interface__ = {"shape": (2, 4, -5), "typestr": "<f4", "version": 3}
+
+
 def test_bad_operands_are_refused_and_nothing_is_written() -> None:
     a, b, c = np.ones((2, 4, 5), "f4"), np.ones((2, 5, 6), "f4"), np.full((2, 4, 6), 9, "f4")
     call = jitblas.sgemm_strided_batched
@@ -277,6 +281,8 @@ def test_bad_operands_are_refused_and_nothing_is_written() -> None:
         (Status.INVALID_VALUE, lambda: call(np.ones((2, 4, 10), "f4")[:, :, ::2], b, c)),
         (Status.INVALID_VALUE, lambda: call(a[::-1], b, c)),
         (Status.INVALID_VALUE, lambda: call(a, b, c, transa="X")),
+        (Status.INVALID_VALUE, lambda: call(a, b, c, transa=np.array(["N", "T"]))),
+        (Status.INVALID_VALUE, lambda: call(Pretender(), b, c)),
         (Status.INVALID_VALUE, lambda: call(np.ones(4, "f4"), b, c)),
         (Status.NOT_SUPPORTED, lambda: call(a.astype("f8"), b, c)),
         (Status.NOT_SUPPORTED, lambda: call(a, b, c.astype("f8"))),
@@ -348,7 +354,26 @@ def test_a_plan_refuses_what_lies_elsewhere() -> None:
     assert (out == 9).all()
     with pytest.raises(TypeError):
         planned(wide, b)
+    for line in (
+        "m=4,n=4,k=4,batch=3,stridec=0",
+        "m=40,n=40,k=40,ldc=5",
+        "m=4,n=4,k=40,lda=5",
+        "m=1,n=1,k=1,strideb=-2",
+    ):
+        with pytest.raises(jitblas.ProblemSyntaxError):
+            jitblas.plan(f"sgemm_strided_batched:{line}")
     nothing = np.ones((0, 2, 3), "f4")
     assert (
         jitblas.plan("sgemm_strided_batched:m=2,n=3,k=3,batch=0")(nothing, np.ones((0, 3, 3), "f4"), nothing) is nothing
     )
+
+
+def test_scalars_that_are_part_of_the_result_are_read_before_it_is_written() -> None:
+    for size in (4, 100):
+        a = np.ones((8, size, size), "f4")
+        for place in (0, 7):
+            for _ in range(5):
+                c = jitblas.array(np.full((8, size, size), 2, "f4"), target="host")
+                scalar = c[place, 0, 0:1]
+                jitblas.sgemm_strided_batched(a, a, c, alpha=scalar, beta=scalar)
+                assert (c.numpy() == 2 * size + 4).all()

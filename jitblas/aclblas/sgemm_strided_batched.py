@@ -9,17 +9,14 @@ from jitblas.aclblas.enums import OP_C, OP_N, OP_T
 from jitblas.aclblas.pointers import check_operand, integer, locate, read_scalar
 from jitblas.aclblas.status import Refused, check_handle, guarded
 from jitblas.arrays import MAX_SIZE, DeviceArray
-from jitblas.blas.sgemm_strided_batched import matrices_overlap
 from jitblas.dispatch import prepare, run
 from jitblas.errors import Status
 from jitblas.handle import Handle
+from jitblas.operators.sgemm_strided_batched import LARGEST_STRIDE, matrices_overlap
 
 OPERATOR = "sgemm_strided_batched"
 ITEM = 4
 """Bytes of an element."""
-
-MAX_STRIDE = 2**60
-"""Elements; with the largest batch and leading dimension an address still fits 64 bits as far as it is ever used."""
 
 
 def aclblasSgemmStridedBatched(
@@ -72,7 +69,7 @@ def aclblasSgemmStridedBatched(
         ldb = _leading("ldb", ldb, b_rows)
         ldc = _leading("ldc", ldc, m)
         stride_a, stride_b, stride_c = (
-            integer(name, value, 0, MAX_STRIDE)
+            integer(name, value, 0, LARGEST_STRIDE)
             for name, value in (("strideA", strideA), ("strideB", strideB), ("strideC", strideC))
         )
         if batch > 1 and m and n and matrices_overlap(n, m, ldc, stride_c, batch):

@@ -56,7 +56,7 @@ class Peer:
 
 class NumPy(Peer):
     name = "numpy"
-    packages = ("numpy", "threadpoolctl")
+    packages = ("numpy",)
 
     def kernels(self) -> str:
         try:
@@ -77,11 +77,14 @@ class NumPy(Peer):
 
     @contextlib.contextmanager
     def limited(self, threads: int) -> Iterator[None]:
+        if find_spec("threadpoolctl") is None:
+            yield  # its BLAS is left out of the comparison then
+            return
         with import_module("threadpoolctl").threadpool_limits(threads, user_api="blas"):
             yield
 
     def sgemm_strided_batched(self, data: GemmData, threads: int) -> Call | None:
-        if (data.alpha, data.beta) != (1.0, 0.0):
+        if (data.alpha, data.beta) != (1.0, 0.0) or find_spec("threadpoolctl") is None:
             return None
         function = functools.partial(np.matmul, data.left, data.right, out=data.c)
         return Call(function, spins=OPENBLAS_SPINS if threads > 1 else 0.0, note="one matrix at a time")

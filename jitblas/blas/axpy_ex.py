@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jitblas.arrays import DeviceArray, Vector, as_vector, empty
-from jitblas.blas.operands import address_of, as_scalar, copied_span, copy, elements
+from jitblas.blas.operands import address_of, as_scalar, copied_span, copy, elements, scalar_apart
 from jitblas.dispatch import Prepared, prepare, run
 from jitblas.errors import Status, StatusError
 from jitblas.handle import Handle, default_handle
@@ -86,11 +86,11 @@ def launch_axpy_ex(handle: Handle, alpha: Any, vx: Vector, vy: Vector, prepared:
     overlap = not same and x_first < y_last and y_first < x_last
     if overlap:
         vx = _copied(handle, vx)
-    address = None if scalar is None else scalar.address
+    address, kept = scalar_apart(handle, scalar, *vy.span)
     prepared.tiling.alpha = value
     run(handle, prepared, vx.address, vy.address, address, wait=not asynchronous)
     if asynchronous:
-        handle.stream.keep(vx.owner, vy.owner, scalar)
+        handle.stream.keep(vx.owner, vy.owner, kept)
         for used in (vx.owner, vy.owner):
             if isinstance(used, DeviceArray):
                 used.used_on(handle.stream)
@@ -125,7 +125,7 @@ def _staged_axpy_ex(
         for device, host in ((x, x_host), (y, y_host)):
             if host is not None:
                 copy(handle, device.address, address_of(host), host.nbytes, "to_device")
-        address = None if scalar is None else scalar.address
+        address, _memory = scalar_apart(handle, scalar, *y.span)
         prepared.tiling.alpha = value
         run(handle, prepared, x.address, y.address, address, wait=False)
         if y_host is not None:

@@ -41,13 +41,26 @@ def as_scalar(value: Any, operator: str, name: str, handle: Handle) -> tuple[flo
 
 
 def copied_span(handle: Handle, first: int, last: int, owner: Any) -> tuple[int, Any]:
-    """(address, memory) of a copy of the bytes from `first` to `last`, made in stream order."""
+    """(address, memory) of a copy of the bytes from `first` to `last`, made in stream order.
+
+    The caller keeps the memory until what uses it is done.
+    """
     unit = 1 if handle.runtime.shares_host_memory else COPY_UNIT
     start, end = first // unit * unit, round_up(last, unit)
     memory = empty(end - start, "u8", target=handle.target)
     handle.runtime.copy_async(memory.address, start, end - start, "on_device", handle.stream.address)
     handle.stream.keep(memory, owner)
     return memory.address + first - start, memory
+
+
+def scalar_apart(handle: Handle, scalar: DeviceArray | None, first: int, last: int) -> tuple[int | None, Any]:
+    """(address, whose memory it is) of a scalar, or of a copy of it if it lies where results will be written."""
+    if scalar is None:
+        return None, None
+    address = scalar.address
+    if first <= address < last:
+        return copied_span(handle, address, address + scalar.nbytes, scalar)
+    return address, scalar
 
 
 def copy(handle: Handle, destination: int, source: int, nbytes: int, kind: str) -> None:

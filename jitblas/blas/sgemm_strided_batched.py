@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jitblas.arrays import MAX_SIZE, DeviceArray, as_operand, elements_apart, empty, invalid
-from jitblas.blas.operands import address_of, as_scalar, copied_span, copy, elements
+from jitblas.blas.operands import address_of, as_scalar, copied_span, copy, elements, scalar_apart
 from jitblas.dispatch import Prepared, prepare, run
 from jitblas.errors import Status, StatusError
 from jitblas.handle import Handle, default_handle
+from jitblas.operators.sgemm_strided_batched import matrices_overlap
 
 OPERATOR = "sgemm_strided_batched"
 ITEM = 4
@@ -191,14 +192,6 @@ def as_matrices(array: Any, name: str, target: str, *, output: bool = False) -> 
     return made
 
 
-def matrices_overlap(runs: int, length: int, ld: int, stride: int, batch: int) -> bool:
-    """Whether matrices of `runs` runs of `length` elements, `ld` apart, have memory in common.
-
-    They may follow each other, or lie side by side in one matrix's rows.
-    """
-    return not (stride >= (runs - 1) * ld + length or (stride >= length and (batch - 1) * stride + length <= ld))
-
-
 def launch(handle: Handle, product: Product, prepared: Prepared | None = None) -> None:
     """Launch a checked product; see :func:`sgemm_strided_batched` for when the result is there.
 
@@ -223,21 +216,19 @@ def launch(handle: Handle, product: Product, prepared: Prepared | None = None) -
         prepared = _prepared(handle, a, b, c, 0 if empty_product else a.columns, alpha, beta, on_device)
     prepared.tiling.alpha, prepared.tiling.beta = alpha, beta
     left, right = (b, a) if c.by_columns else (a, b)
+    (alpha_address, alpha_kept), (beta_address, beta_kept) = (
+        scalar_apart(handle, scalar, first, last) for scalar in (alpha_array, beta_array)
+    )
     run(
-        handle, prepared, left.address, right.address, c.address, _address(alpha_array),
-        _address(beta_array), wait=not asynchronous,
+        handle, prepared, left.address, right.address, c.address, alpha_address, beta_address, wait=not asynchronous,
     )  # fmt: skip
     if asynchronous:
-        handle.stream.keep(a.owner, b.owner, c.owner, alpha_array, beta_array, *kept)
+        handle.stream.keep(a.owner, b.owner, c.owner, alpha_kept, beta_kept, *kept)
         for used in (a.owner, b.owner, c.owner):
             if isinstance(used, DeviceArray):
                 used.used_on(handle.stream)
     elif kept:
         handle.stream.keep()  # keeps nothing more and lets the copies go
-
-
-def _address(scalar: DeviceArray | None) -> int | None:
-    return None if scalar is None else scalar.address
 
 
 def _prepared(
@@ -317,7 +308,7 @@ def _new(shape: tuple[int, ...], a: Any, b: Any, handle: Handle) -> Any:
 
 
 def _is_transposed(word: str, name: str) -> bool:
-    if word not in ("N", "T", "C"):
+    if not isinstance(word, str) or word not in ("N", "T", "C"):
         raise _refused(name, f"{name} is {word!r}; accepted are 'N', 'T' and 'C'")
     return word != "N"
 

@@ -54,8 +54,7 @@ def find(request: str) -> tuple[str, str] | None:
         return None
     try:
         memo = _memo(root, request)
-        with open(memo, encoding="utf-8") as file:
-            tag, name, key, size, digest, count, *known = file.read().split("\n")
+        tag, name, key, size, digest, count, *known = _read(memo).decode().split("\n")
         if (tag, name, count) != (MEMO_FORMAT, os.path.basename(memo), str(len(known))) or any(
             _signature(path) != signature for signature, path in _pairs(known)
         ):

@@ -15,7 +15,9 @@ from jitblas.problem import Parameter, Problem
 name = "sgemm_strided_batched"
 minimum_cann = "9.1.0"
 
-LARGEST_STRIDE = 2**62
+LARGEST_STRIDE = 2**60
+"""Elements: with the largest batch, offsets in bytes fit 64 bits as far as they are ever used."""
+
 FRACTAL_ROWS, FRACTAL_COLUMNS = 16, 8
 """Matrices lie in the cube's buffers in fractals of that size, FP32."""
 
@@ -146,6 +148,30 @@ def choose(problem: Problem, profile: Profile) -> Choice:
     if plain and all(distance % profile.fix_pipe_unit == 0 for distance in row_distances(seen)):
         return Choice(DIRECT, constants)
     return Choice(GENERAL, (*constants, ("kScalarsOnDevice", on_device), ("kBetaIsZero", beta_is_zero)))
+
+
+def fault(problem: Problem) -> str | None:
+    """Why no matrices can lie as the problem says, or None: runs overlap, or matrices of C do."""
+    seen = row_major(problem)
+    names = ("b", "a", "c") if seen.swapped else ("a", "b", "c")
+    for letter, one in zip(names, (seen.a, seen.b, seen.c), strict=True):
+        if one.ld < max(one.columns, 1):
+            return f"ld{letter}={one.ld}: at least {max(one.columns, 1)} is needed"
+        if one.stride < 0:
+            return f"stride{letter}={one.stride}: 0 or more is needed"
+    if seen.batch > 1 and matrices_overlap(seen.c.rows, seen.c.columns, seen.c.ld, seen.c.stride, seen.batch):
+        return f"stridec={seen.c.stride}: matrices of C overlap"
+    return None
+
+
+def matrices_overlap(runs: int, length: int, ld: int, stride: int, batch: int) -> bool:
+    """Whether matrices of `runs` runs of `length` elements, `ld` apart, have memory in common.
+
+    They may follow each other, or lie side by side in one matrix's rows.
+    """
+    if runs == 0 or length == 0:
+        return False
+    return not (stride >= (runs - 1) * ld + length or (stride >= length and (batch - 1) * stride + length <= ld))
 
 
 def row_distances(seen: RowMajor) -> tuple[int, ...]:

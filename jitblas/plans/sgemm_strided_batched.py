@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jitblas.blas.sgemm_strided_batched import ITEM, Matrices, Product, as_matrices, launch
-from jitblas.errors import Status, StatusError
-from jitblas.operators.sgemm_strided_batched import row_major
+from jitblas.errors import ProblemSyntaxError, Status, StatusError
+from jitblas.handle import Handle
+from jitblas.operators.sgemm_strided_batched import fault, row_major
 from jitblas.plans import Plan, array_type
+from jitblas.problem import Problem
 
 if TYPE_CHECKING:
     from jitblas.launcher import ArraySpec
@@ -52,6 +54,12 @@ class OperatorPlan(Plan):
 
     signature = "(a, b, c)"
     result = 2
+
+    def __init__(self, problem: Problem, exact: bool, handle: Handle) -> None:
+        wrong = fault(problem)
+        if wrong is not None:
+            raise ProblemSyntaxError(f"{problem}: {wrong}")
+        super().__init__(problem, exact, handle)
 
     def __call__(self, *arguments: Any) -> Any:
         if len(arguments) != 3:

@@ -85,6 +85,9 @@ KINDS: dict[str, tuple[Callable[[Path, Path], None], int]] = {
             memo.write_text("\n".join(memo.read_text().split("\n")[:-2])) for memo in (store / "v1/direct").iterdir()
         ], 0,  # type: ignore[dict-item]
     ),
+    "a pipe for a memo": (
+        lambda _, store: [(m.unlink(), os.mkfifo(m)) for m in (store / "v1/direct").iterdir()], 0  # type: ignore[dict-item, func-returns-value]
+    ),
     "a memo cut off": (
         lambda _, store: [memo.write_text(memo.read_text()[:-3]) for memo in (store / "v1/direct").iterdir()], 0  # type: ignore[dict-item]
     ),
