@@ -108,9 +108,10 @@ def remember(request: str, recipe: Recipe, entry: Entry) -> None:
 
 
 def _memo(root: str, request: str) -> str:
-    """The memo's path: another environment, another place of the sources, another CPU has another."""
+    """The memo's path: another environment, another place of store or sources, another CPU has another."""
     values = [f"{name}={os.environ.get(name)}" for name in ENVIRONMENT]
-    fields = [__version__, request, config.kernels_folder(), os.path.dirname(__file__), cpu.fingerprint(), *values]
+    places = [root, config.kernels_folder(), os.path.dirname(__file__)]
+    fields = [__version__, request, *places, cpu.fingerprint(), *values]
     return os.path.join(root, FOLDER, hex_digest("\0".join(fields).encode()))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -134,6 +135,15 @@ def test_another_environment_or_compiler_leads_the_long_way(
     other.path.write_text(other.path.read_text() + "# edited\n")
     assert call(**other.setting) == "long"
     assert call() == "direct"
+
+
+def test_a_copy_of_a_store_takes_the_long_way_once(call: Callable[..., str], tmp_path: Path) -> None:
+    call()
+    shutil.copytree(tmp_path / "store", tmp_path / "copy")
+    for meta in (tmp_path / "copy").rglob("meta.json"):
+        meta.unlink()
+    copied = {"JITBLAS_CACHE_DIR": str(tmp_path / "copy")}
+    assert [call(**copied), call(**copied)] == ["long", "direct"]
 
 
 def test_load_and_off_know_no_memos(call: Callable[..., str]) -> None:
