@@ -244,7 +244,7 @@ class Libxsmm(Peer):
     def sgemm_strided_batched(self, data: GemmData, threads: int) -> Call | None:
         m, n, k, batch = (data.problem.value(name) for name in ("m", "n", "k", "batch"))
         # It generates kernels for small sizes and hands others to a BLAS; kernels for A transposed it has none.
-        if threads > 1 or data.trans != "NN" or m * n * k > 64**3 or (data.alpha, data.beta) != (1.0, 0.0):
+        if threads > 1 or data.trans != "NN" or m * n * k >= 64**3 or (data.alpha, data.beta) != (1.0, 0.0):
             return None
         # Column-major: the transposed problem.
         integers = [ctypes.c_int(value) for value in (n, m, k, n, k, n)]
