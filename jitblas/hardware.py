@@ -47,6 +47,9 @@ class Profile(NamedTuple):
     least_tile : tiles are not made smaller than this to keep more cores busy
     chunk_k : most of k that is in L1 at a time; two chunks of both operands fit
     step_k : most of k that is in L0A and L0B at a time; two steps fit
+    narrow_columns, narrow_depth : largest n and k of products that SIMT threads compute, without the cube
+    narrow_gathered_columns : the same n where B is read along its columns
+    strip_rows, least_strip : most rows of C that one of these threads computes, and fewest to keep more cores busy
     fix_pipe_unit : rows of a matrix that the fix-pipe writes are a multiple of this many elements apart
     """
 
@@ -70,6 +73,11 @@ class Profile(NamedTuple):
     least_tile: int
     chunk_k: int
     step_k: int
+    narrow_columns: int
+    narrow_gathered_columns: int
+    narrow_depth: int
+    strip_rows: int
+    least_strip: int
     fix_pipe_unit: int
 
 
@@ -99,6 +107,11 @@ PROFILES = {
         least_tile=64,
         chunk_k=256,
         step_k=64,
+        narrow_columns=16,
+        narrow_gathered_columns=16,
+        narrow_depth=16,
+        strip_rows=16,
+        least_strip=16,
         fix_pipe_unit=8,
     ),
     # A block must outweigh the handing out of it (microseconds if a thread has to wake). UB is ordinary memory here and
@@ -127,6 +140,11 @@ PROFILES = {
         least_tile=128,
         chunk_k=384,
         step_k=384,
+        narrow_columns=32,
+        narrow_gathered_columns=16,
+        narrow_depth=384,
+        strip_rows=512,
+        least_strip=64,
         fix_pipe_unit=1,
     ),
 }

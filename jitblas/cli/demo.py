@@ -40,7 +40,7 @@ PRODUCTS = (
     "NT,m=256,n=256,k=256,batch=4",
     "TN,m=100,n=90,k=80,batch=10,alpha=0.75,beta=0.5",
 )
-"""One for each kernel: tiny, direct, general."""
+"""One for each kernel: narrow, direct, general."""
 
 GATES = {"fp32": 2.0**-13, "fp16": 2.0**-10, "bf16": 2.0**-7}
 """Most mean relative error; the largest may be ten times as much."""

@@ -21,9 +21,6 @@ LARGEST_STRIDE = 2**60
 FRACTAL_ROWS, FRACTAL_COLUMNS = 16, 8
 """Matrices lie in the cube's buffers in fractals of that size, FP32."""
 
-MOST_TINY = 16
-"""Largest size of matrices that one thread multiplies."""
-
 DENSE = -1
 """Leading dimension or stride of matrices that lie close to each other, without padding."""
 
@@ -55,7 +52,13 @@ _TILES = tuple(TilingField(field, "uint32_t") for field in ("tile_m", "tile_n", 
 _FIELDS = (*_SIZES, _SHARE, *_SCALARS, *_TILES)
 
 DIRECT = Variant(name, "direct", f"{name}/direct.asc", _FIELDS, pointers=5, kind="cube")
-TINY = Variant(name, "tiny", f"{name}/tiny.asc", (*_SIZES, _SHARE, *_SCALARS), pointers=5)
+NARROW = Variant(
+    name,
+    "narrow",
+    f"{name}/narrow.asc",
+    (*_SIZES, TilingField("strip", "uint64_t", size=True), _SHARE, *_SCALARS),
+    pointers=5,
+)
 GENERAL = Variant(name, "general", f"{name}/general.asc", _FIELDS, pointers=5, kind="mixed")
 
 
@@ -123,9 +126,10 @@ def choose(problem: Problem, profile: Profile) -> Choice:
     on_device = problem.value("scalar") == "device"
     beta_is_zero = not on_device and beta == 0.0
     plain = not on_device and alpha == 1.0 and beta_is_zero and seen.k > 0
-    if max(seen.m, seen.n, seen.k) <= MOST_TINY:
+    columns = profile.narrow_gathered_columns if seen.b.along_columns else profile.narrow_columns
+    if seen.n <= columns and seen.k <= profile.narrow_depth:
         return Choice(
-            TINY,
+            NARROW,
             (
                 ("kAlongColumnsA", seen.a.along_columns),
                 ("kAlongColumnsB", seen.b.along_columns),
@@ -180,15 +184,17 @@ def row_distances(seen: RowMajor) -> tuple[int, ...]:
 
 
 def tiling(problem: Problem, profile: Profile) -> tuple[int, dict[str, int | float]]:
-    """Blocks own equal runs of the tiles of all batches; of tiny matrices, runs of these."""
+    """Blocks own equal runs of the tiles of all batches; of narrow matrices, of their strips."""
     seen = row_major(problem)
     numbers: dict[str, int | float] = {
         "m": seen.m, "n": seen.n, "k": seen.k, "batch": seen.batch, "lda": seen.a.ld, "ldb": seen.b.ld,
         "ldc": seen.c.ld, "stride_a": seen.a.stride, "stride_b": seen.b.stride, "stride_c": seen.c.stride,
         "alpha": problem.value("alpha"), "beta": problem.value("beta"),
     }  # fmt: skip
-    if choose(problem, profile).variant is TINY:
-        items, cores = seen.batch, profile.vector_cores
+    if choose(problem, profile).variant is NARROW:
+        strip = strip_rows(seen, profile)
+        numbers |= {"strip": strip}
+        items, cores = ceil_div(seen.m, strip) * seen.batch, profile.vector_cores
     else:
         tile_m, tile_n = tile(seen, profile)
         chunk_k = even_part(seen.k, profile.chunk_k, FRACTAL_COLUMNS)
@@ -214,6 +220,14 @@ def tile(seen: RowMajor, profile: Profile) -> tuple[int, int]:
         else:
             tile_n = even_part(seen.n, tile_n // 2, FRACTAL_ROWS)
     return tile_m, tile_n
+
+
+def strip_rows(seen: RowMajor, profile: Profile) -> int:
+    """Rows of C that one thread computes: all of a small matrix, fewer of others where cores would be idle."""
+    strip = max(1, min(seen.m, profile.strip_rows))
+    while ceil_div(seen.m, strip) * seen.batch < profile.cores_at_once and strip > profile.least_strip:
+        strip = max(profile.least_strip, ceil_div(strip, 2))
+    return strip
 
 
 def even_part(total: int, most: int, unit: int) -> int:

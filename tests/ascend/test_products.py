@@ -11,7 +11,7 @@ from tests.ascend.conftest import Scenario
 PRODUCTS = """
 from tests.matrices import Batch, assert_close, product
 
-SIZES = ((3, 4, 5), (40, 48, 30), (33, 17, 20))  # tiny, direct, general
+SIZES = ((3, 4, 5), (40, 48, 30), (33, 17, 20))  # narrow, direct, general
 """
 
 

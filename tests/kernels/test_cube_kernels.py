@@ -32,7 +32,7 @@ def run(line: str, profile: str, a: Array, b: Array, c: Array, alpha: float, bet
     return specialization.variant
 
 
-SIZES = ((1, 1, 1), (128, 128, 256), (129, 8, 257), (300, 270, 70), (5, 400, 600))
+SIZES = ((1, 1, 1), (300, 16, 16), (129, 3, 9), (128, 128, 256), (129, 8, 257), (300, 270, 70), (5, 400, 600))
 classes = pytest.mark.parametrize("trans", ["NN", "NT", "TN", "TT"])
 
 
@@ -48,7 +48,7 @@ def test_the_chip_s_tiling_gives_right_products(trans: str, alpha: float, beta: 
         expected = product(left, right, c.view, alpha, beta)
         variant = run(f"{trans},m={m},n={n},k={k},batch=2", ASCEND950PR, a, b, c.view, alpha, beta)
         direct = (alpha, beta) == (1.0, 0.0) and n % 8 == 0
-        assert variant == ("tiny" if max(m, n, k) <= 16 else "direct" if direct else "general")
+        assert variant == ("narrow" if max(n, k) <= 16 else "direct" if direct else "general")
         assert_close(c.view, expected, f"{trans} {m} x {n} x {k}")
         c.assert_padding_untouched()
 
@@ -77,8 +77,8 @@ def test_blocks_cover_all_tiles_and_none_is_idle(profile: str, m: int, n: int, k
     numbers = PROFILES[profile]
     problem = Problem.parse(f"sgemm_strided_batched:m={m},n={n},k={k},batch={batch}")
     blocks, tiling = OPERATORS[problem.op].tiling(problem, numbers)
-    if max(m, n, k) <= 16:
-        tiles, cores = batch, numbers.vector_cores
+    if "strip" in tiling:
+        tiles, cores = -(-m // int(tiling["strip"])) * batch, numbers.vector_cores
     else:
         tiles, cores = -(-m // numbers.tile_m) * -(-n // numbers.tile_n) * batch, numbers.cube_cores
     assert 1 <= blocks <= cores

@@ -245,21 +245,36 @@ float* BehindDescription(void* operand) {
 // One vector's columns of the right operand, `panel` floats from one row to the next. Missing columns are zero.
 void PackVector(const float* from, int64_t row_step, int64_t column_step, uint64_t depth, uint64_t columns, float* to,
                 uint64_t panel) {
+    twin::Words within = twin::LaneNumbers();
+    UNROLL for (int i = 0; i < kWords; ++i) {
+        within[i] = within[i] < columns ? ~0u : 0u;
+    }
+    const auto store = [&](uint64_t p, const Floats& row) {
+        twin::StoreUnaligned(to + p * panel, reinterpret_cast<twin::Words>(row) & within);
+    };
     uint64_t p = 0;
-    if (columns == kWords && row_step == 1) {
+    if (row_step == 1) {
         for (; p + 4 <= depth; p += 4) {
             Floats rows[4];
-            twin::LoadFourColumns(from + p, column_step, rows);
+            twin::LoadFourColumns(from + p, column_step, static_cast<int>(columns), rows);
             UNROLL for (int i = 0; i < 4; ++i) {
-                twin::StoreUnaligned(to + (p + i) * panel, rows[i]);
+                store(p + i, rows[i]);
             }
+        }
+    } else if (column_step == 1) {
+        // Whole vectors, as far as they end within the operand.
+        const float* end = from + static_cast<int64_t>(depth - 1) * row_step + columns;
+        for (const float* row = from; p < depth && row + kWords <= end; ++p, row += row_step) {
+            store(p, twin::LoadUnaligned(Floats{}, row));
         }
     }
     for (; p < depth; ++p) {
         const float* row = from + static_cast<int64_t>(p) * row_step;
-        for (uint64_t c = 0; c < kWords; ++c) {
-            to[p * panel + c] = c < columns ? row[static_cast<int64_t>(c) * column_step] : 0.0f;
+        Floats few{};
+        for (uint64_t c = 0; c < columns; ++c) {
+            few[c] = row[static_cast<int64_t>(c) * column_step];
         }
+        store(p, few);
     }
 }
 

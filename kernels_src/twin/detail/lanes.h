@@ -10,6 +10,10 @@ template <int count>
 struct VectorOf {
     using Type = FourFloats;
 };
+template <>
+struct VectorOf<2> {
+    typedef float Type __attribute__((vector_size(8)));
+};
 #if defined(__AVX512F__)
 template <>
 struct VectorOf<16> {
@@ -29,6 +33,91 @@ constexpr int PowerOfTwo(int number) {
         power *= 2;
     }
     return power;
+}
+
+constexpr int LargestPowerOfTwo(int number) {
+    int power = 1;
+    while (2 * power <= number) {
+        power *= 2;
+    }
+    return power;
+}
+
+#if defined(__clang__) || __GNUC__ >= 12
+template <typename V, int... I>
+JITBLAS_INLINE auto Half(const V& vector, Indices<I...>) {
+    return __builtin_shufflevector(vector, vector, I...);
+}
+
+template <typename V, int... I>
+JITBLAS_INLINE auto Twice(const V& vector, Indices<I...>) {
+    return __builtin_shufflevector(vector, vector, I..., I...);
+}
+
+// A few elements, more than half of what V has: two halves that overlap. Small copies by way of memory would wait for
+// their own stores.
+template <int count, typename V>
+struct Most {
+    static constexpr int kPart = kLanesOf<V> / 2;
+    using Part = typename VectorOf<kPart>::Type;
+
+    // What is beyond them repeats the first one.
+    template <int... I>
+    JITBLAS_INLINE static V Load(const float* from, Indices<I...>) {
+        const Part low = LoadUnaligned(Part{}, from);
+        const Part high = LoadUnaligned(Part{}, from + count - kPart);
+        return __builtin_shufflevector(low, high, (I < kPart ? I : I < count ? I - count + 2 * kPart : 0)...);
+    }
+
+    template <int... I>
+    JITBLAS_INLINE static void Store(float* to, const V& few, Indices<I...>) {
+        StoreUnaligned(to, __builtin_shufflevector(few, few, I...));
+        StoreUnaligned(to + count - kPart, __builtin_shufflevector(few, few, (I + count - kPart)...));
+    }
+};
+#endif
+
+// The first `count` elements of V; what is beyond them repeats some of them.
+template <int count, typename V>
+JITBLAS_INLINE V LoadFew(const float* from) {
+    constexpr int kLanes = kLanesOf<V>;
+    if constexpr (count == 1) {
+        return from[0] - V{};
+    } else if constexpr (count == kLanes) {
+        return LoadUnaligned(V{}, from);
+    } else {
+#if defined(__clang__) || __GNUC__ >= 12
+        if constexpr (2 * count <= kLanes) {
+            return Twice(LoadFew<count, typename VectorOf<kLanes / 2>::Type>(from), MakeIndices<kLanes / 2>());
+        } else {
+            return Most<count, V>::Load(from, MakeIndices<kLanes>());
+        }
+#else
+        V few = V{};
+        __builtin_memcpy(&few, from, count * sizeof(float));
+        return few;
+#endif
+    }
+}
+
+template <int count, typename V>
+JITBLAS_INLINE void StoreFew(float* to, const V& few) {
+    constexpr int kLanes = kLanesOf<V>;
+    if constexpr (count == 1) {
+        to[0] = few[0];
+    } else if constexpr (count == kLanes) {
+        StoreUnaligned(to, few);
+    } else {
+#if defined(__clang__) || __GNUC__ >= 12
+        if constexpr (2 * count <= kLanes) {
+            StoreFew<count>(to, Half(few, MakeIndices<kLanes / 2>()));
+        } else {
+            Most<count, V>::Store(to, few, MakeIndices<kLanes / 2>());
+        }
+#else
+        __builtin_memcpy(to, &few, count * sizeof(float));
+#endif
+    }
 }
 
 // a * b + c with one rounding, where no instruction of the vector's size does it: a call, because kernels unroll.
@@ -88,12 +177,8 @@ public:
     JITBLAS_INLINE void Load(const float* from) {
         JITBLAS_UNROLL
         for (int i = 0; i < kChunks; ++i) {
-            if ((i + 1) * kLanes <= count) {
-                chunk_[i] = ::twin::LoadUnaligned(chunk_[i], from + i * kLanes);
-            } else {
-                chunk_[i] = V{};
-                __builtin_memcpy(&chunk_[i], from + i * kLanes, (count - i * kLanes) * sizeof(float));
-            }
+            chunk_[i] = i < kWhole ? ::twin::LoadFew<kLanes, V>(from + i * kLanes)
+                                   : ::twin::LoadFew<kRest, V>(from + i * kLanes);
         }
     }
 
@@ -107,20 +192,13 @@ public:
 
     // Four of them: element j of number i is from[j * step + i].
     JITBLAS_INLINE static void GatherFour(Lanes* four, const float* from, int64_t step) {
-        if constexpr (count % kLanes == 0) {
-            JITBLAS_UNROLL
-            for (int chunk = 0; chunk < kChunks; ++chunk) {
-                V columns[4];
-                ::twin::LoadFourColumns(from + chunk * kLanes * step, step, columns);
-                JITBLAS_UNROLL
-                for (int i = 0; i < 4; ++i) {
-                    four[i].chunk_[chunk] = columns[i];
-                }
-            }
-        } else {
+        JITBLAS_UNROLL
+        for (int chunk = 0; chunk < kChunks; ++chunk) {
+            V columns[4];
+            ::twin::LoadFourColumns(from + chunk * kLanes * step, step, chunk < kWhole ? kLanes : kRest, columns);
             JITBLAS_UNROLL
             for (int i = 0; i < 4; ++i) {
-                four[i].Gather(from + i, step);
+                four[i].chunk_[chunk] = columns[i];
             }
         }
     }
@@ -128,10 +206,10 @@ public:
     JITBLAS_INLINE void Store(float* to) const {
         JITBLAS_UNROLL
         for (int i = 0; i < kChunks; ++i) {
-            if ((i + 1) * kLanes <= count) {
-                ::twin::StoreUnaligned(to + i * kLanes, chunk_[i]);
+            if (i < kWhole) {
+                ::twin::StoreFew<kLanes>(to + i * kLanes, chunk_[i]);
             } else {
-                __builtin_memcpy(to + i * kLanes, &chunk_[i], (count - i * kLanes) * sizeof(float));
+                ::twin::StoreFew<kRest>(to + i * kLanes, chunk_[i]);
             }
         }
     }
@@ -155,6 +233,8 @@ private:
     using V = typename ::twin::VectorOf<::twin::PowerOfTwo(count) < ::twin::kWords ? ::twin::PowerOfTwo(count)
                                                                                    : ::twin::kWords>::Type;
     static constexpr int kLanes = ::twin::kLanesOf<V>;
+    static constexpr int kWhole = count / kLanes;
+    static constexpr int kRest = count % kLanes != 0 ? count % kLanes : kLanes;  // of a chunk that is not whole
     static constexpr int kChunks = (count + kLanes - 1) / kLanes;
     V chunk_[kChunks];
 };

@@ -1,4 +1,4 @@
-// sgemm_strided_batched/tiny.asc.
+// sgemm_strided_batched/narrow.asc.
 #include "sgemm_strided_batched.h"
 
 static int Run(uint32_t, const void *arguments) {
