@@ -93,6 +93,8 @@ def probe_gnu(
     flags = [*HOST_FLAGS, *_march_flags(march)]
     if kind == "gcc":
         flags += ["-fno-gnu-unique", "-Wno-ignored-attributes"]
+        if "#define __aarch64__ " in macros:
+            flags.append("-fno-schedule-insns")  # before registers are allocated it makes blocks that fill them spill
     source, output = os.path.join(workdir, "probe.cpp"), os.path.join(workdir, "probe.so")
     with open(source, "w") as file:
         file.write(PROBE)

@@ -6,9 +6,12 @@
 
 #include "core.h"
 
-// The compiler converts _Float16 by an instruction, not by a library call.
-#if defined(__FLT16_MAX__) && (defined(__F16C__) || defined(__aarch64__))
-#define JITBLAS_NATIVE_FLOAT16 1
+// The compiler converts this type by an instruction, not by a library call. GCC before 13 has no _Float16 in C++,
+// though it defines its limits; on aarch64 it has __fp16.
+#if defined(__aarch64__) && !defined(__clang__) && __GNUC__ < 13
+#define JITBLAS_NATIVE_FLOAT16 __fp16
+#elif defined(__FLT16_MAX__) && (defined(__F16C__) || defined(__aarch64__))
+#define JITBLAS_NATIVE_FLOAT16 _Float16
 #endif
 
 namespace twin {
@@ -91,12 +94,12 @@ JITBLAS_INLINE half::operator float() const {
 #elif defined(JITBLAS_NATIVE_FLOAT16)
 
 JITBLAS_INLINE half::half(float value) {
-    const _Float16 narrow = static_cast<_Float16>(value);
+    const JITBLAS_NATIVE_FLOAT16 narrow = static_cast<JITBLAS_NATIVE_FLOAT16>(value);
     __builtin_memcpy(&bits, &narrow, sizeof(bits));
 }
 
 JITBLAS_INLINE half::operator float() const {
-    _Float16 narrow;
+    JITBLAS_NATIVE_FLOAT16 narrow;
     __builtin_memcpy(&narrow, &bits, sizeof(bits));
     return static_cast<float>(narrow);
 }

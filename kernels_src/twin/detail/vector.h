@@ -148,7 +148,7 @@ JITBLAS_INLINE Shorts HalfFromFloats(Floats value) {
     return reinterpret_cast<Shorts>(__builtin_ia32_vcvtps2ph256(value, 0));
 }
 #elif defined(JITBLAS_NATIVE_FLOAT16)
-typedef _Float16 Halves __attribute__((vector_size(kChunkBytes / 2)));
+typedef JITBLAS_NATIVE_FLOAT16 Halves __attribute__((vector_size(kChunkBytes / 2)));
 
 JITBLAS_INLINE Floats FloatsFromHalf(Shorts bits) {
     return __builtin_convertvector(reinterpret_cast<Halves>(bits), Floats);
