@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 _WHERE = {
     "axpy_ex": "blas.axpy_ex",
+    "cdotc": "blas.cdotc",
     "sgemm_strided_batched": "blas.sgemm_strided_batched",
     "Handle": "handle",
     "Stream": "handle",
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from jitblas.aclblas import last_error
     from jitblas.arrays import DeviceArray, array, empty, zeros
     from jitblas.blas.axpy_ex import axpy_ex
+    from jitblas.blas.cdotc import cdotc
     from jitblas.blas.sgemm_strided_batched import sgemm_strided_batched
     from jitblas.errors import (
         ArchMismatch,
@@ -87,6 +89,7 @@ __all__ = [
     "aclblas",
     "array",
     "axpy_ex",
+    "cdotc",
     "empty",
     "last_error",
     "plan",

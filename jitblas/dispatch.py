@@ -32,6 +32,8 @@ class Prepared(NamedTuple):
     blocks: int
     tiling: Any
     small: bool
+    workspace: int
+    """Bytes of the handle's workspace that it needs."""
 
 
 def prepare(handle: Handle, op: str, *values: Value) -> Prepared:
@@ -60,7 +62,8 @@ def make_prepared(handle: Handle, problem: Problem, exact: bool = False) -> Prep
     blocks, numbers = operator.tiling(problem, profile)
     baked = {name for name, _ in specialization.baked}
     tiling = kernel.tiling(**{name: number for name, number in numbers.items() if name not in baked})
-    return Prepared(kernel.launch, blocks, tiling, operator.cost(problem) < SMALL_BYTES)
+    small = operator.cost(problem) < SMALL_BYTES
+    return Prepared(kernel.launch, blocks, tiling, small, operator.workspace_bytes(problem, profile))
 
 
 def run(

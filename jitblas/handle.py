@@ -212,10 +212,14 @@ class Workspace(Unique):
     ----------
     size : bytes there are now; 0 before the first use of a handle's own workspace
     owned : False for a workspace of the user's
+    moved : called when a workspace of the handle's own has another address
     """
 
-    def __init__(self, stream: Stream, address: int | None = None, size: int = 0) -> None:
+    def __init__(
+        self, stream: Stream, address: int | None = None, size: int = 0, moved: Callable[[], None] | None = None
+    ) -> None:
         self._stream = stream
+        self._moved = moved
         self._address = address
         self.size = size
         self.owned = address is None
@@ -231,9 +235,13 @@ class Workspace(Unique):
             )
         self.release()
         size = max(nbytes, WORKSPACE_BYTES)
-        self._address = self._stream.runtime.allocate(size)
-        self.size = size
-        return self._address
+        try:
+            self._address = address = self._stream.runtime.allocate(size)
+            self.size = size
+        finally:  # those who know the address must learn that it is gone, too
+            if self._moved is not None:
+                self._moved()
+        return address
 
     def release(self) -> None:
         """Give a handle's own workspace back, when what is on the stream is done."""
@@ -309,7 +317,7 @@ class Handle(Unique):
         self._stream, self._own_stream = chosen, made and not chosen.borrowed
         chosen._handles.add(self)
         if previous is not None and self._workspace.owned:
-            self._workspace = Workspace(chosen)
+            self._workspace = self._own_workspace()
         self._tell_plans()
 
     def _resolve_stream(self, stream: Any) -> Stream:
@@ -337,7 +345,7 @@ class Handle(Unique):
         """Use the user's memory (a DeviceArray or (address, bytes)) from now on; None: one of the handle's own."""
         previous = getattr(self, "_workspace", None)
         if workspace is None:
-            chosen = Workspace(self._stream)
+            chosen = self._own_workspace()
         else:
             address, size = (
                 workspace
@@ -351,6 +359,17 @@ class Handle(Unique):
             previous.release()
         self._workspace = chosen
         self._workspace_owner = workspace
+        self._tell_plans()
+
+    def _own_workspace(self) -> Workspace:
+        handle = weakref.ref(self)
+
+        def moved() -> None:
+            this = handle()
+            if this is not None:
+                this._tell_plans()
+
+        return Workspace(self._stream, moved=moved)
 
     def synchronize(self) -> None:
         """Wait for everything on the handle's stream; raises EXECUTION_FAILED for the first kernel that failed."""

@@ -37,6 +37,7 @@ class Profile(NamedTuple):
     tile_bytes : preferred size of one streaming buffer, in bytes (0: as large as fits)
     tile_unit : tiles are whole multiples of this many elements, what is left over is a tile of its own (1: any tile)
     min_elements_per_core : a block below this many elements is not worth its start
+    dot_one_core : most elements of a dot product that one core takes alone, in one launch
     simt_max_threads : most SIMT threads of one block
     simt_warp : SIMT threads are started in units of this many
     thread_floats : numbers that a SIMT thread holds in registers (0: the compiler knows the machine's)
@@ -59,6 +60,7 @@ class Profile(NamedTuple):
     tile_bytes: int
     tile_unit: int
     min_elements_per_core: int
+    dot_one_core: int
     simt_max_threads: int
     simt_warp: int
     thread_floats: int
@@ -93,6 +95,7 @@ PROFILES = {
         tile_bytes=0,
         tile_unit=1,
         min_elements_per_core=1024,
+        dot_one_core=32 * 1024,
         simt_max_threads=512,
         simt_warp=32,
         thread_floats=32,
@@ -126,6 +129,7 @@ PROFILES = {
         tile_bytes=256 * 1024,
         tile_unit=128,
         min_elements_per_core=64 * 1024,
+        dot_one_core=128 * 1024,
         simt_max_threads=1,
         simt_warp=1,
         thread_floats=0,

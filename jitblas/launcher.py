@@ -39,9 +39,9 @@ class _Array(ctypes.Structure):
 class _Plan(ctypes.Structure):
     _fields_ = [
         ("python", c_void_p), ("launch", c_void_p), ("stream_idle", c_void_p), ("array_type", c_void_p),
-        ("float_type", c_void_p), ("fallback", c_void_p), ("stream", c_void_p), ("head_bytes", c_uint64),
+        ("float_type", c_void_p), ("fallback", c_void_p), ("stream", c_void_p), ("workspace", c_void_p), ("head_bytes", c_uint64),
         ("blocks", c_uint32), ("scalars", c_uint32), ("scalar_offset", c_uint32), ("arrays", c_uint32),
-        ("result", c_uint32), ("quick", c_uint32), ("array", _Array * MAX_ARRAYS),
+        ("result", c_uint32), ("workspace_operand", c_uint32), ("quick", c_uint32), ("array", _Array * MAX_ARRAYS),
         ("tiling", c_uint8 * MAX_TILING_BYTES),
     ]  # fmt: skip
 
@@ -68,10 +68,13 @@ def make(
     result: int,
     quick: bool,
     fallback: Callable[..., Any],
+    workspace: tuple[int, int] | None = None,
 ) -> Callable[..., Any] | None:
     """A function `call(scalar, *arrays)` that launches without Python code, or None where none can be built.
 
     `scalar` is the tiling field that the first argument sets; None: the arguments are arrays only.
+
+    `workspace`: its address, and its place among the operands of the kernel.
 
     `launch_packed` and `stream_idle` are addresses of C functions. `fallback` is called instead when an argument is not
     what `arrays` says, and with the bare status of a launch that failed.
@@ -87,6 +90,8 @@ def make(
         float_type=id(float),
         fallback=id(fallback),
         stream=stream,
+        workspace=workspace[0] if workspace is not None else None,
+        workspace_operand=workspace[1] if workspace is not None else 0,
         head_bytes=object.__basicsize__,
         blocks=blocks,
         scalars=0 if scalar is None else 1,

@@ -9,6 +9,7 @@ or None for the null pointer.
 from __future__ import annotations
 
 from jitblas.aclblas.axpy_ex import aclblasAxpyEx
+from jitblas.aclblas.cdotc import aclblasCdotc
 from jitblas.aclblas.enums import (
     ACL_BF16,
     ACL_COMPLEX64,
@@ -51,6 +52,7 @@ __all__ = [
     "Fill",
     "Operation",
     "aclblasAxpyEx",
+    "aclblasCdotc",
     "aclblasCreate",
     "aclblasDestroy",
     "aclblasGetStream",

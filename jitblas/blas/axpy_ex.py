@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from jitblas.arrays import DeviceArray, Vector, as_vector, empty
-from jitblas.blas.operands import address_of, as_scalar, copied_span, copy, elements, scalar_apart
+from jitblas.arrays import DeviceArray, Vector, as_vector
+from jitblas.blas.operands import (
+    address_of, as_scalar, chosen_handle, copied_span, copy, scalar_apart, vector_elements, vector_on_device,
+)  # fmt: skip
 from jitblas.dispatch import Prepared, prepare, run
 from jitblas.errors import Status, StatusError
-from jitblas.handle import Handle, default_handle
+from jitblas.handle import Handle
 from jitblas.operators.axpy_ex import DTYPES
 
 
@@ -47,11 +49,7 @@ def axpy_ex(alpha: Any, x: Any, y: Any, *, handle: Handle | None = None) -> Any:
     >>> jitblas.axpy_ex(2.0, numpy.ones(3, "float32"), numpy.arange(3, dtype="float32"))
     array([2., 3., 4.], dtype=float32)
     """
-    if handle is None:
-        handle = default_handle()
-    elif not isinstance(handle, Handle):
-        raise TypeError(f"axpy_ex: handle is a {type(handle).__name__}; None and a jitblas.Handle are accepted")
-    handle.require()
+    handle = chosen_handle(handle, "axpy_ex")
     vx = as_vector(x, "axpy_ex", "x", handle.target)
     vy = as_vector(y, "axpy_ex", "y", handle.target, output=True)
     if vx.n != vy.n:
@@ -117,10 +115,10 @@ def _staged_axpy_ex(
     increments than those of the copies is replaced by the contiguous one.
     """
     stream = handle.stream
-    x, y = (vector if vector.device else _on_device(handle, vector) for vector in (vx, vy))
+    x, y = (vector if vector.device else vector_on_device(handle, vector) for vector in (vx, vy))
     if prepared is None or scalar is not None or (x.inc, y.inc) != (vx.inc, vy.inc):
         prepared = _prepared(handle, x, y, scalar)
-    x_host, y_host = (None if vector.device else np.ascontiguousarray(_elements(vector)) for vector in (vx, vy))
+    x_host, y_host = (None if vector.device else np.ascontiguousarray(vector_elements(vector)) for vector in (vx, vy))
     try:
         for device, host in ((x, x_host), (y, y_host)):
             if host is not None:
@@ -138,17 +136,4 @@ def _staged_axpy_ex(
         raise
     stream.synchronize()
     if y_host is not None:
-        _elements(vy)[...] = y_host
-
-
-def _on_device(handle: Handle, vector: Vector) -> Vector:
-    """Device memory for a vector's elements, one after the other."""
-    memory = empty(vector.n, vector.dtype, target=handle.target)
-    return Vector(memory.address, vector.n, 1, vector.dtype, vector.itemsize, memory, True)
-
-
-def _elements(vector: Vector) -> np.ndarray[Any, Any]:
-    """A NumPy view of a vector in host memory, in logical order, as unsigned integers of its item size."""
-    stride = vector.inc * vector.itemsize
-    start = vector.address - (vector.n - 1) * stride if stride < 0 else vector.address
-    return elements(start, (vector.n,), (stride,), vector.itemsize)
+        vector_elements(vy)[...] = y_host

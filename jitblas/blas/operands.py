@@ -1,4 +1,4 @@
-"""What calls on arrays share: scalars from either memory, and copies of operands."""
+"""What calls on arrays share: the handle, scalars from either memory, and copies of operands."""
 
 from __future__ import annotations
 
@@ -6,11 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from jitblas.arrays import AddressHolder, DeviceArray, empty
+from jitblas.arrays import AddressHolder, DeviceArray, Vector, empty
 from jitblas.errors import Status, StatusError
-from jitblas.handle import Handle
+from jitblas.handle import Handle, default_handle
 from jitblas.hardware import COPY_UNIT
 from jitblas.operators.base import round_up
+
+
+def chosen_handle(handle: Handle | None, operator: str) -> Handle:
+    """The handle that a call runs on: the one given, or this thread's of the default target."""
+    if handle is None:
+        handle = default_handle()
+    elif not isinstance(handle, Handle):
+        raise TypeError(f"{operator}: handle is a {type(handle).__name__}; None and a jitblas.Handle are accepted")
+    handle.require()
+    return handle
 
 
 def as_scalar(value: Any, operator: str, name: str, handle: Handle) -> tuple[float, DeviceArray | None]:
@@ -75,3 +85,16 @@ def address_of(array: np.ndarray[Any, Any]) -> int:
 def elements(address: int, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> np.ndarray[Any, Any]:
     """A NumPy view of host memory as unsigned integers; strides in bytes, `address` that of the first element."""
     return np.asarray(AddressHolder(address, shape, np.dtype(f"u{itemsize}"), strides))
+
+
+def vector_on_device(handle: Handle, vector: Vector) -> Vector:
+    """Device memory for a vector's elements, one after the other."""
+    memory = empty(vector.n, vector.dtype, target=handle.target)
+    return Vector(memory.address, vector.n, 1, vector.dtype, vector.itemsize, memory, True)
+
+
+def vector_elements(vector: Vector) -> np.ndarray[Any, Any]:
+    """A NumPy view of a vector in host memory, in logical order, as unsigned integers of its item size."""
+    stride = vector.inc * vector.itemsize
+    start = vector.address - (vector.n - 1) * stride if stride < 0 else vector.address
+    return elements(start, (vector.n,), (stride,), vector.itemsize)

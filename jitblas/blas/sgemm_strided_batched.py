@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jitblas.arrays import MAX_SIZE, DeviceArray, as_operand, elements_apart, empty, invalid
-from jitblas.blas.operands import address_of, as_scalar, copied_span, copy, elements, scalar_apart
+from jitblas.blas.operands import address_of, as_scalar, chosen_handle, copied_span, copy, elements, scalar_apart
 from jitblas.dispatch import Prepared, prepare, run
 from jitblas.errors import Status, StatusError
-from jitblas.handle import Handle, default_handle
+from jitblas.handle import Handle
 from jitblas.operators.sgemm_strided_batched import matrices_overlap
 
 OPERATOR = "sgemm_strided_batched"
@@ -61,11 +61,7 @@ def sgemm_strided_batched(
     array([[[ 5., 14.],
             [14., 50.]]], dtype=float32)
     """
-    if handle is None:
-        handle = default_handle()
-    elif not isinstance(handle, Handle):
-        raise TypeError(f"{OPERATOR}: handle is a {type(handle).__name__}; None and a jitblas.Handle are accepted")
-    handle.require()
+    handle = chosen_handle(handle, OPERATOR)
     turned_a, turned_b = _is_transposed(transa, "transa"), _is_transposed(transb, "transb")
     left, right = as_matrices(a, "a", handle.target), as_matrices(b, "b", handle.target)
     if turned_a:

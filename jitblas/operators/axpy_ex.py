@@ -96,6 +96,10 @@ def tiling(problem: Problem, profile: Profile) -> tuple[int, dict[str, int | flo
     }  # fmt: skip
 
 
+def workspace_bytes(problem: Problem, profile: Profile) -> int:
+    return 0
+
+
 def bytes_moved(problem: Problem) -> int:
     """x and y are read, y is written."""
     return int(3 * problem.value("n") * DTYPES[problem.value("dtype")][1])

@@ -63,6 +63,9 @@ class Operator(Protocol):
     def tiling(self, problem: Problem, profile: Profile) -> tuple[int, dict[str, int | float]]:
         """(blocks, tiling values) of a launch."""
 
+    def workspace_bytes(self, problem: Problem, profile: Profile) -> int:
+        """Bytes of workspace that a launch needs."""
+
     def bytes_moved(self, problem: Problem) -> int:
         """Bytes of the elements that a call reads and writes."""
 

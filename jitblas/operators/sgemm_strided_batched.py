@@ -236,6 +236,10 @@ def even_part(total: int, most: int, unit: int) -> int:
     return min(most, round_up(max(1, ceil_div(total, ceil_div(total, most) or 1)), unit))
 
 
+def workspace_bytes(problem: Problem, profile: Profile) -> int:
+    return 0
+
+
 def bytes_moved(problem: Problem) -> int:
     """A and B are read once (a matrix that all batches share, once in all), C is written, and read unless beta is 0."""
     seen = row_major(problem)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from jitblas.arrays import numpy_dtype, word_of
+from jitblas.arrays import Vector, as_vector, numpy_dtype, word_of
 from jitblas.dispatch import QUICK_BYTES, Prepared, fail, make_prepared
-from jitblas.errors import ProblemSyntaxError
+from jitblas.errors import ProblemSyntaxError, Status, StatusError
 from jitblas.handle import Handle, Unique, default_handle
 from jitblas.jit.kernels import load
 from jitblas.jit.specialization import Specialization, specialize
@@ -34,9 +34,11 @@ class Plan(Unique):
     """Tiling field that the first argument of a call sets; None: there is no such argument."""
     result: ClassVar[int]
     """Which array a call returns."""
+    workspace: ClassVar[int] = 0
+    """Place of the workspace among the operands of the kernel, where it needs one."""
 
     def __init__(self, problem: Problem, exact: bool, handle: Handle) -> None:
-        if problem.value("scalar") != "host":
+        if ("scalar", "device") in problem.values:
             raise ProblemSyntaxError(
                 f"{problem}: plans take scalars from the host; scalar=device is for jitblas.{problem.op}"
             )
@@ -76,6 +78,10 @@ class Plan(Unique):
         specs = self._specs()
         if specs is None:
             return None
+        try:
+            workspace = self._workspace()
+        except StatusError:
+            return None  # the call will say what is needed
         from jitblas import launcher
 
         stream = runtime.launch_stream(self.handle.stream.address, wait=True, small=True, overlapping=False)
@@ -97,7 +103,13 @@ class Plan(Unique):
             result=self.result,
             quick=OPERATORS[self.problem.op].cost(self.problem) < QUICK_BYTES,
             fallback=fallback,
+            workspace=(workspace, self.workspace) if workspace is not None else None,
         )
+
+    def _workspace(self) -> int | None:
+        """Address of the handle's workspace, large enough; None where none is needed."""
+        needed = self._prepared.workspace
+        return self.handle.workspace.reserve(needed) if needed else None
 
     def _checked(self, *arguments: Any) -> Any:
         """The same through every check; called with a bare status, raise what it means."""
@@ -116,6 +128,29 @@ def array_type(word: str) -> Any:
     return dtype if word_of(dtype) == word else None
 
 
+def vector_spec(problem: Problem, name: str, dtype: Any, operand: int, written: bool) -> ArraySpec:
+    """What the vector `name` must be to take the short way."""
+    from jitblas.launcher import ArraySpec
+
+    step = problem.value(f"inc{name}") * dtype.itemsize
+    return ArraySpec(dtype, (problem.value("n"),), (step,), operand, written)
+
+
+def planned_vector(plan: Plan, name: str, array: Any, dtype: str, *, output: bool = False) -> Vector:
+    """The vector that an array is; INVALID_VALUE if the plan is for another."""
+    vector = as_vector(array, "plan", name, plan.handle.target, output=output)
+    inc = plan.problem.value(f"inc{name}")
+    sizes = (vector.n, vector.dtype, vector.inc if vector.n > 1 else inc)
+    if sizes != (plan.problem.value("n"), dtype, inc):
+        raise StatusError(
+            Status.INVALID_VALUE,
+            "plan",
+            name,
+            f"{name} has {vector.n} elements of {vector.dtype}, {vector.inc} apart; the plan is for {plan.problem}",
+        )
+    return vector
+
+
 def plan(problem: Problem | str, exact: bool = True, *, handle: Handle | None = None) -> Plan:
     """Compile and tile a problem once, for repeated calls.
 
@@ -127,8 +162,9 @@ def plan(problem: Problem | str, exact: bool = True, *, handle: Handle | None = 
 
     Returns
     -------
-    A function: of AxpyEx `plan(alpha, x, y)` or, with the problem's own alpha, `plan(x, y)`; of SgemmStridedBatched
-    `plan(a, b, c)` with the problem's alpha and beta.
+    A function: of AxpyEx `plan(alpha, x, y)` or, with the problem's own alpha, `plan(x, y)`; of Cdotc `plan(x, y)`,
+    which returns the number, or `plan(x, y, out)`; of SgemmStridedBatched `plan(a, b, c)` with the problem's alpha and
+    beta.
 
     Examples
     --------

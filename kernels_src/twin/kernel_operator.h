@@ -12,5 +12,6 @@
 #include "detail/half.h"
 #include "detail/pipe.h"
 #include "detail/reg.h"
+#include "detail/reg_lanes.h"
 #include "detail/tensor.h"
 #include "detail/vec.h"

@@ -26,7 +26,7 @@ enum class RegLayout { UNKNOWN = -1, ZERO, ONE, TWO, THREE };
 enum class SatMode { UNKNOWN = -1, NO_SAT, SAT };
 enum class MaskMergeMode { UNKNOWN = -1, MERGING, ZEROING };
 enum class MaskPattern { ALL, VL1, VL2, VL3, VL4, VL8, VL16, VL32, VL64, VL128, M3, M4, H, Q, ALLF };
-enum class LoadDist { DIST_NORM, DIST_UNPACK_B16 };
+enum class LoadDist { DIST_NORM, DIST_UNPACK_B16, DIST_DINTLV_B32 };
 enum class StoreDist { DIST_NORM, DIST_PACK_B32 };
 
 struct CastTrait {

@@ -4,12 +4,6 @@
 
 #include "vector.h"
 
-#if defined(__clang__) || __GNUC__ >= 12
-#define JITBLAS_SHUFFLE_FLOATS(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-#define JITBLAS_SHUFFLE_FLOATS(a, b, ...) __builtin_shuffle(a, b, decltype((a) < (b)){__VA_ARGS__})
-#endif
-
 namespace twin {
 
 typedef float FourFloats __attribute__((vector_size(16)));
@@ -54,22 +48,22 @@ JITBLAS_INLINE V LoadQuads(const float* from, int64_t step, int first, int rows)
 
 template <typename V, int... I>
 JITBLAS_INLINE V LowPairs(V a, V b, Indices<I...>) {
-    return JITBLAS_SHUFFLE_FLOATS(a, b, (I / 4 * 4 + I % 4 / 2 + (I % 2 != 0 ? kLanesOf<V> : 0))...);
+    return JITBLAS_SHUFFLE(a, b, (I / 4 * 4 + I % 4 / 2 + (I % 2 != 0 ? kLanesOf<V> : 0))...);
 }
 
 template <typename V, int... I>
 JITBLAS_INLINE V HighPairs(V a, V b, Indices<I...>) {
-    return JITBLAS_SHUFFLE_FLOATS(a, b, (I / 4 * 4 + 2 + I % 4 / 2 + (I % 2 != 0 ? kLanesOf<V> : 0))...);
+    return JITBLAS_SHUFFLE(a, b, (I / 4 * 4 + 2 + I % 4 / 2 + (I % 2 != 0 ? kLanesOf<V> : 0))...);
 }
 
 template <typename V, int... I>
 JITBLAS_INLINE V LowHalves(V a, V b, Indices<I...>) {
-    return JITBLAS_SHUFFLE_FLOATS(a, b, (I / 4 * 4 + I % 2 + (I % 4 >= 2 ? kLanesOf<V> : 0))...);
+    return JITBLAS_SHUFFLE(a, b, (I / 4 * 4 + I % 2 + (I % 4 >= 2 ? kLanesOf<V> : 0))...);
 }
 
 template <typename V, int... I>
 JITBLAS_INLINE V HighHalves(V a, V b, Indices<I...>) {
-    return JITBLAS_SHUFFLE_FLOATS(a, b, (I / 4 * 4 + 2 + I % 2 + (I % 4 >= 2 ? kLanesOf<V> : 0))...);
+    return JITBLAS_SHUFFLE(a, b, (I / 4 * 4 + 2 + I % 2 + (I % 4 >= 2 ? kLanesOf<V> : 0))...);
 }
 
 // Four columns, rows `step` apart: columns[c][r] is from[r * step + c], r below `rows`. Elements of V beyond that

@@ -61,7 +61,7 @@ JITBLAS_INLINE Words LaneNumbers() {
 #if defined(__clang__) || __GNUC__ >= 12
 #define JITBLAS_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
-#define JITBLAS_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, FullShorts{__VA_ARGS__})
+#define JITBLAS_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, decltype((a) < (b)){__VA_ARGS__})
 #endif
 
 // a * b + c with one rounding. The flag -ffp-contract=off stays on for everything else.
