@@ -39,10 +39,10 @@ class _Array(ctypes.Structure):
 class _Plan(ctypes.Structure):
     _fields_ = [
         ("python", c_void_p), ("launch", c_void_p), ("stream_idle", c_void_p), ("array_type", c_void_p),
-        ("float_type", c_void_p), ("fallback", c_void_p), ("stream", c_void_p), ("workspace", c_void_p), ("head_bytes", c_uint64),
-        ("blocks", c_uint32), ("scalars", c_uint32), ("scalar_offset", c_uint32), ("arrays", c_uint32),
-        ("result", c_uint32), ("workspace_operand", c_uint32), ("quick", c_uint32), ("array", _Array * MAX_ARRAYS),
-        ("tiling", c_uint8 * MAX_TILING_BYTES),
+        ("float_type", c_void_p), ("fallback", c_void_p), ("stream", c_void_p), ("workspace", c_void_p),
+        ("head_bytes", c_uint64), ("blocks", c_uint32), ("scalars", c_uint32), ("scalar_offset", c_uint32),
+        ("arrays", c_uint32), ("result", c_uint32), ("workspace_operand", c_uint32), ("quick", c_uint32),
+        ("array", _Array * MAX_ARRAYS), ("tiling", c_uint8 * MAX_TILING_BYTES),
     ]  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 MOST_LOOPS = 10**7
 """Calls in one repeat at most, whatever the clock says."""
@@ -31,17 +32,18 @@ class Call:
     keep : objects that must live as long as `function`
     """
 
-    function: Callable[[], object]
+    function: Callable[[], Any]
     finish: Callable[[], object] | None = None
     spins: float = 0.0
     note: str = ""
     keep: tuple[object, ...] = ()
 
-    def once(self) -> None:
-        """Call, and wait until it is done."""
-        self.function()
+    def once(self) -> Any:
+        """Call, and wait until it is done; what the call returns."""
+        returned = self.function()
         if self.finish is not None:
             self.finish()
+        return returned
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 import jitblas
 from jitblas import aclblas
 from jitblas.bench.measure import Call
-from jitblas.bench.problems import AxpyData, Data, GemmData
+from jitblas.bench.problems import AxpyData, Data, DotData, GemmData
 from jitblas.handle import Handle
 from jitblas.plans import Plan
 
@@ -49,9 +49,7 @@ def entries(data: Data, handle: Handle, exact: bool) -> list[Entry]:
 
 
 def _axpy_ex(data: AxpyData, handle: Handle, exact: bool) -> Iterator[Entry]:
-    plans = [("class", jitblas.plan(data.problem, exact=False, handle=handle))]
-    if exact:
-        plans.append(("exact", jitblas.plan(data.problem, exact=True, handle=handle)))
+    plans = _plans(data, handle, exact)
     for kernel, plan in plans:
         yield _plan_entry(data, kernel, plan)
     if data.n <= TINY:
@@ -62,6 +60,11 @@ def _axpy_ex(data: AxpyData, handle: Handle, exact: bool) -> Iterator[Entry]:
             ("aclblas addresses", _aclblas(data, handle, addresses=True)),
         ):
             yield Entry(level, "class", key, call)
+
+
+def _plans(data: Data, handle: Handle, exact: bool) -> list[tuple[str, Plan]]:
+    kinds = (("class", False), ("exact", True)) if exact else (("class", False),)
+    return [(kernel, jitblas.plan(data.problem, exact=baked, handle=handle)) for kernel, baked in kinds]
 
 
 def _plan_entry(data: AxpyData, kernel: str, plan: Plan) -> Entry:
@@ -85,10 +88,24 @@ def _aclblas(data: AxpyData, handle: Handle, *, addresses: bool) -> Call:
     return Call(function, finish=handle.synchronize, keep=(alpha,))
 
 
+def _cdotc(data: DotData, handle: Handle, exact: bool) -> Iterator[Entry]:
+    plans = _plans(data, handle, exact)
+    for kernel, plan in plans:
+        call = Call(functools.partial(plan, data.x, data.y, data.result))
+        yield Entry("plan", kernel, plan.specialization.key, call)
+    if data.n <= TINY:
+        key = plans[0][1].specialization.key
+        incx, incy = data.problem.value("incx"), data.problem.value("incy")
+        operands = (data.x_memory, incx, data.y_memory, incy, data.result)
+        addresses = [item if isinstance(item, int) else item.ctypes.data for item in operands]
+        function = functools.partial(aclblas.aclblasCdotc, handle, data.n)
+        yield Entry("array", "class", key, Call(functools.partial(jitblas.cdotc, data.x, data.y, handle=handle)))
+        for level, what in (("aclblas arrays", operands), ("aclblas addresses", addresses)):
+            yield Entry(level, "class", key, Call(functools.partial(function, *what), finish=handle.synchronize))
+
+
 def _sgemm_strided_batched(data: GemmData, handle: Handle, exact: bool) -> Iterator[Entry]:
-    plans = [("class", jitblas.plan(data.problem, exact=False, handle=handle))]
-    if exact:
-        plans.append(("exact", jitblas.plan(data.problem, exact=True, handle=handle)))
+    plans = _plans(data, handle, exact)
     for kernel, plan in plans:
         call = Call(functools.partial(plan, data.a, data.b, data.c))
         yield Entry("plan", kernel, plan.specialization.key, call)
@@ -102,6 +119,7 @@ def _sgemm_strided_batched(data: GemmData, handle: Handle, exact: bool) -> Itera
 
 _WAYS: dict[str, Callable[[Any, Handle, bool], Iterator[Entry]]] = {
     "axpy_ex": _axpy_ex,
+    "cdotc": _cdotc,
     "sgemm_strided_batched": _sgemm_strided_batched,
 }
 """Operator -> its ways in, given its data."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from jitblas.bench.machine import version_of
 from jitblas.bench.measure import Call
-from jitblas.bench.problems import Array, AxpyData, Data, GemmData
+from jitblas.bench.problems import Array, AxpyData, Data, DotData, GemmData
 
 OPENBLAS_SPINS = 0.05
 """Seconds: 2^26 cycles."""
@@ -75,6 +75,9 @@ class NumPy(Peer):
 
         return Call(call, note="one thread: ufuncs have no more" if threads > 1 else "")
 
+    def cdotc(self, data: DotData, threads: int) -> Call:
+        return Call(functools.partial(np.vdot, data.x, data.y), spins=OPENBLAS_SPINS if threads > 1 else 0.0)
+
     @contextlib.contextmanager
     def limited(self, threads: int) -> Iterator[None]:
         if find_spec("threadpoolctl") is None:
@@ -118,6 +121,12 @@ class SciPy(Peer):
         function = functools.partial(saxpy, data.x_memory, data.y_memory, data.n, data.alpha, 0, incx, 0, incy)
         return Call(function, spins=self.spins if threads > 1 else 0.0)
 
+    def cdotc(self, data: DotData, threads: int) -> Call:
+        function = import_module("scipy.linalg.blas").cdotc
+        incx, incy = data.problem.value("incx"), data.problem.value("incy")
+        call = functools.partial(function, data.x_memory, data.y_memory, data.n, 0, incx, 0, incy)
+        return Call(call, spins=self.spins if threads > 1 else 0.0)
+
 
 class Torch(Peer):
     name = "torch"
@@ -147,6 +156,13 @@ class Torch(Peer):
         x, y = self._tensor(x_memory, incx), self._tensor(data.y_memory, incy)
         function = functools.partial(y.add_, x, alpha=data.alpha)
         return Call(function, spins=self.spins if threads > 1 else 0.0, note=note, keep=(x_memory,))
+
+    def cdotc(self, data: DotData, threads: int) -> Call | None:
+        if data.problem.value("incx") < 0 or data.problem.value("incy") < 0:
+            return None
+        torch = import_module("torch")
+        function = functools.partial(torch.vdot, torch.from_numpy(data.x), torch.from_numpy(data.y))
+        return Call(function, spins=self.spins if threads > 1 else 0.0)
 
     def sgemm_strided_batched(self, data: GemmData, threads: int) -> Call:
         torch = import_module("torch")
@@ -205,6 +221,17 @@ class Mkl(Peer):
             ctypes.c_int(data.problem.value("incy")),
         )
         return Call(functools.partial(saxpy, *arguments), spins=self.spins if threads > 1 else 0.0)
+
+    def cdotc(self, data: DotData, threads: int) -> Call:
+        function = _mkl().cblas_cdotc_sub
+        function.restype = None
+        vectors = (
+            (ctypes.c_void_p(memory.ctypes.data), ctypes.c_int(data.problem.value(inc)))
+            for memory, inc in ((data.x_memory, "incx"), (data.y_memory, "incy"))
+        )
+        arguments = [ctypes.c_int(data.n), *(item for vector in vectors for item in vector)]
+        call = functools.partial(function, *arguments, ctypes.c_void_p(data.result.ctypes.data))
+        return Call(call, spins=self.spins if threads > 1 else 0.0)
 
     def sgemm_strided_batched(self, data: GemmData, threads: int) -> Call:
         function = _mkl().cblas_sgemm_batch_strided

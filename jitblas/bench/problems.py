@@ -12,7 +12,7 @@ import numpy as np
 
 from jitblas.bench.measure import Call
 from jitblas.errors import Error
-from jitblas.operators import axpy_ex, sgemm_strided_batched
+from jitblas.operators import axpy_ex, cdotc, sgemm_strided_batched
 from jitblas.problem import Problem, expand
 
 Array = np.ndarray[Any, Any]
@@ -111,6 +111,64 @@ class AxpyData:
         return "wrote between the elements of y" if changed.any() else None
 
 
+class DotData:
+    """x and y of a Cdotc problem.
+
+    Attributes
+    ----------
+    x_memory, y_memory : 1-D, contiguous, from the first element to the last, whatever the increments
+    x, y : the vectors in logical order, as NumPy shows them
+    result : one element, where contestants that can put the number
+    """
+
+    unit = "GB/s"
+
+    def __init__(self, problem: Problem) -> None:
+        if problem.value("n") < 1 or problem.value("incx") == 0 or problem.value("incy") == 0:
+            raise Error(f"{problem}: n of at least 1 and increments other than 0 are needed to measure anything")
+        self.problem = problem
+        self.n: int = problem.value("n")
+        self.work = cdotc.bytes_moved(problem)
+        self.x_memory, self.y_memory = (
+            self._memory(problem.value(inc), seed) for seed, inc in enumerate(("incx", "incy"))
+        )
+        self.x = self.x_memory[:: problem.value("incx")]
+        self.y = self.y_memory[:: problem.value("incy")]
+        self.result = np.empty(1, np.complex64)
+
+    def _memory(self, inc: int, seed: int) -> Array:
+        memory = np.full((self.n - 1) * abs(inc) + 1, SENTINEL, np.complex64)
+        parts = np.random.default_rng(seed).random((self.n, 2), np.float32) - np.float32(0.5)
+        memory[:: abs(inc)] = parts.view(np.complex64)[:, 0]
+        return memory
+
+    def reset(self) -> None:
+        self.result[0] = np.nan
+
+    @functools.cached_property
+    def _expected(self) -> tuple[complex, float]:
+        """Result in float64, and how far from it each component may be.
+
+        Twice what ours are held to, and what a plain sum may lose: peers are compared for speed.
+        """
+        x, y = self.x.astype(np.complex128), self.y.astype(np.complex128)
+        size = float((np.abs(x) * np.abs(y)).sum())
+        return complex(np.vdot(x, y)), (16 + self.n**0.5) * 2.0**-24 * size
+
+    def fault(self, call: Call) -> str | None:
+        """What is wrong with the number that a call returns or leaves in `result`; None: nothing."""
+        self.reset()
+        try:
+            returned = call.once()
+        except Exception as error:  # whatever a library raises, it gets no figure and the others go on
+            return f"raised {type(error).__name__}: {error}"
+        got = complex(returned if np.isnan(self.result[0]) else self.result[0])
+        expected, bound = self._expected
+        if max(abs(got.real - expected.real), abs(got.imag - expected.imag)) <= bound:
+            return None
+        return f"wrong result: {got:.9g}, {expected:.9g} is right"
+
+
 class GemmData:
     """Operands of a SgemmStridedBatched problem in row order.
 
@@ -172,7 +230,11 @@ class GemmData:
         )
 
 
-DATA: dict[str, Callable[[Problem], Data]] = {"axpy_ex": AxpyData, "sgemm_strided_batched": GemmData}
+DATA: dict[str, Callable[[Problem], Data]] = {
+    "axpy_ex": AxpyData,
+    "cdotc": DotData,
+    "sgemm_strided_batched": GemmData,
+}
 """Operator -> its arrays."""
 
 

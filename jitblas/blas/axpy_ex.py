@@ -8,7 +8,14 @@ import numpy as np
 
 from jitblas.arrays import DeviceArray, Vector, as_vector
 from jitblas.blas.operands import (
-    address_of, as_scalar, chosen_handle, copied_span, copy, scalar_apart, vector_elements, vector_on_device,
+    address_of,
+    as_scalar,
+    chosen_handle,
+    copied_span,
+    copy,
+    scalar_apart,
+    vector_elements,
+    vector_on_device,
 )  # fmt: skip
 from jitblas.dispatch import Prepared, prepare, run
 from jitblas.errors import Status, StatusError

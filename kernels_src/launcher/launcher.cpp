@@ -78,7 +78,7 @@ struct Plan {
     uint32_t arrays;
     uint32_t result;  // which array is returned
     uint32_t workspace_operand;
-    uint32_t quick;   // not worth letting other Python threads run, unless the stream is busy with earlier work
+    uint32_t quick;  // not worth letting other Python threads run, unless the stream is busy with earlier work
     ExpectedArray array[kMaxArrays];
     uint8_t tiling[kMaxTilingBytes];
 };

@@ -96,9 +96,9 @@ template <typename T = DefaultType>
 JITBLAS_INLINE void Select(RegTensor<float>& destination, RegTensor<float>& a, RegTensor<float>& b, MaskReg& mask) {
     JITBLAS_UNROLL
     for (int i = 0; i < ::twin::kChunks; ++i) {
-        destination.chunk[i] = reinterpret_cast<::twin::Floats>(
-            (reinterpret_cast<::twin::Words>(a.chunk[i]) & mask.select[i]) |
-            (reinterpret_cast<::twin::Words>(b.chunk[i]) & ~mask.select[i]));
+        destination.chunk[i] =
+            reinterpret_cast<::twin::Floats>((reinterpret_cast<::twin::Words>(a.chunk[i]) & mask.select[i]) |
+                                             (reinterpret_cast<::twin::Words>(b.chunk[i]) & ~mask.select[i]));
     }
 }
 
