@@ -98,11 +98,7 @@ public:
         asc_vf_call<ClearSums>(Address());
     }
 
-    // Vector functions wait here for those before them.
-    __aicore__ inline __ubuf__ float* Address() {
-        PipeBarrier<PIPE_V>();
-        return (__ubuf__ float*)sums_.Get<float>().GetPhyAddr();
-    }
+    __aicore__ inline __ubuf__ float* Address() { return (__ubuf__ float*)sums_.Get<float>().GetPhyAddr(); }
 
     __aicore__ inline void Write(GlobalTensor<float> result) {
         LocalTensor<float> out = out_.AllocTensor<float>();

@@ -14,6 +14,7 @@ class Lanes {
 public:
     // How many a thread's registers hold: as the profile says.
     static constexpr int kMost = spec::kThreadFloats / count;
+    static constexpr bool kGathersFour = false;  // which takes four times the registers
 
     __simt_callee__ inline void Zero() {
         JITBLAS_UNROLL
@@ -28,14 +29,6 @@ public:
         JITBLAS_UNROLL
         for (int i = 0; i < count; ++i) {
             value_[i] = from[i * step];
-        }
-    }
-
-    // Four of them: element j of number i is from[j * step + i].
-    __simt_callee__ inline static void GatherFour(Lanes* four, const __gm__ float* from, int64_t step) {
-        JITBLAS_UNROLL
-        for (int i = 0; i < 4; ++i) {
-            four[i].Gather(from + i, step);
         }
     }
 

@@ -53,6 +53,28 @@ def test_the_chip_s_tiling_gives_right_products(trans: str, alpha: float, beta: 
         c.assert_padding_untouched()
 
 
+@pytest.mark.parametrize("n", range(1, 17))
+def test_narrow_products_of_any_number_of_rows_are_whole(n: int) -> None:
+    """A thread of the chip holds few rows, and not always a power of two of them."""
+    for m in (*range(1, 21), 37):
+        a, b, c = Batch(2, m, 5, 1).view, Batch(2, 5, n, 2).view, Batch(2, m, n, 3)
+        expected = product(a, b, c.view, 1.0, 0.0)
+        assert run(f"NN,m={m},n={n},k=5,batch=2", ASCEND950PR, a, b, c.view, 1.0, 0.0) == "narrow"
+        assert_close(c.view, expected, f"{m} x {n}")
+        c.assert_padding_untouched()
+
+
+@pytest.mark.parametrize("n", [17, 20, 27, 32])
+def test_strips_that_end_within_a_group_of_rows_are_whole(n: int) -> None:
+    """With sizes compiled in, and more rows than one strip has."""
+    m, k = PROFILES[HOST].strip_rows + 491, 3
+    a, b, c = Batch(1, m, k, 1).view, Batch(1, k, n, 2).view, Batch(1, m, n, 3)
+    expected = product(a, b, c.view, 1.0, 0.0)
+    line = f"sgemm_strided_batched:m={m},n={n},k={k},lda={a.strides[1] // 4},ldb={b.strides[1] // 4}"
+    jitblas.plan(f"{line},ldc={c.view.strides[1] // 4}", exact=True)(a, b, c.view)
+    assert_close(c.view, expected, f"{m} x {n}")
+
+
 @classes
 @pytest.mark.parametrize(("alpha", "beta"), [(1.0, 0.0), (-1.0, 0.5)])
 @pytest.mark.parametrize("profile", list(PROFILES))

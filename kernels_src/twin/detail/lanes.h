@@ -160,12 +160,15 @@ JITBLAS_INLINE V Fused(V a, V b, V c) {
 template <int count>
 class Lanes {
 public:
-    // How many fill half of the machine's vector registers, or two thirds where there are few.
+    // How many a thread holds: as the profile says or, if it leaves it to the machine, what fills half of its vector
+    // registers, or two thirds where there are few.
 #if defined(__AVX512F__) || defined(__aarch64__)
-    static constexpr int kMost = 16 * ::twin::kWords / count;
+    static constexpr int kMachineFloats = 16 * ::twin::kWords;
 #else
-    static constexpr int kMost = 10 * ::twin::kWords / count;
+    static constexpr int kMachineFloats = 10 * ::twin::kWords;
 #endif
+    static constexpr int kMost = (spec::kThreadFloats != 0 ? spec::kThreadFloats : kMachineFloats) / count;
+    static constexpr bool kGathersFour = true;
 
     JITBLAS_INLINE void Zero() {
         JITBLAS_UNROLL
