@@ -1,6 +1,8 @@
 """`kernel<<<blocks, dynamic, stream>>>(arguments)` for compilers that do not know it.
 
 The launch becomes a call that the twin defines: `::twin::Launch(kernel, "kernel", blocks, dynamic, stream)(arguments)`.
+Where the source has the kernel and its KERNEL_TASK_TYPE_DEFAULT, the call says so, `::twin::Launch<type>(...)`: the
+kernels of one source may run on different kinds of cores.
 The source is tokenised, so what stands in comments, strings and raw strings is left alone, and no line moves.
 """
 
@@ -38,6 +40,7 @@ def rewrite_launches(source: str) -> str:
     """The source with every launch turned into a call of the twin."""
     tokens = [_Token(_kind(match), match[0], match.start(), match.end()) for match in _TOKEN.finditer(source)]
     tokens = [token for token in tokens if token.kind != "skip"]
+    types = _task_types(tokens)
     pieces, done = [], 0
     for at, token in enumerate(tokens):
         if token.text != "<<<" or token.kind != "mark":
@@ -48,10 +51,22 @@ def rewrite_launches(source: str) -> str:
         quoted = " ".join(name.split()).replace("\\", "\\\\").replace('"', '\\"')
         line_breaks = "\n" * (source.count("\n", tokens[first].start, token.start) - name.count("\n"))
         configuration = source[token.end : tokens[close].start]
-        call = f'::twin::Launch({name}, "{quoted}",{line_breaks} {configuration})'
+        kind = f"<::AscendC::{types[name]}>" if name in types else ""
+        call = f'::twin::Launch{kind}({name}, "{quoted}",{line_breaks} {configuration})'
         pieces += [source[done : tokens[first].start], call]
         done = tokens[close].end
     return "".join([*pieces, source[done:]])
+
+
+def _task_types(tokens: list[_Token]) -> dict[str, str]:
+    """Kernel -> the type that its first line declares."""
+    types, kernel = {}, None
+    for at, token in enumerate(tokens):
+        if token.text == "__global__":
+            kernel = next((tokens[i - 1].text for i in range(at, len(tokens)) if tokens[i].text == "("), None)
+        elif token.text == "KERNEL_TASK_TYPE_DEFAULT" and kernel is not None and at + 2 < len(tokens):
+            types[kernel] = tokens[at + 2].text
+    return types
 
 
 def _without_comments(tokens: list[_Token], source: str) -> str:

@@ -4,24 +4,7 @@
 // A and B exchanged. An operand is read along its rows or, if it is stored transposed, along its columns.
 #pragma once
 
-#include "kernel_operator.h"
-#include "tensor_api/tensor.h"
-
-#include "common/kernel_common.h"
-
-using namespace AscendC;
-namespace te = AscendC::Te;
-
-constexpr uint32_t kFractalRows = 16;
-constexpr uint32_t kFractalColumns = 8;  // 32 bytes of FP32
-
-__aicore__ inline constexpr uint64_t RoundedUp(uint64_t number, uint64_t unit) {
-    return (number + unit - 1) / unit * unit;
-}
-
-__aicore__ inline uint64_t Smaller(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
+#include "common/matrices.h"
 
 // One tile of one batch, by its first element's place in C and its size.
 struct Tile {
@@ -76,22 +59,6 @@ private:
     uint64_t row_;
     uint64_t column_;
 };
-
-// Part of an operand in global memory: `rows` x `columns` from element (row, column) on. Coordinates of tensors are as
-// wide as their arguments, so what may pass 2^31 goes into the pointer.
-template <bool along_columns>
-__aicore__ inline auto Part(__gm__ float* matrix, uint64_t ld, uint64_t row, uint64_t column, uint64_t rows,
-                            uint64_t columns) {
-    if constexpr (along_columns) {
-        auto pointer = te::MakeMemPtr<te::Location::GM>(matrix + (column * ld + row));
-        return te::MakeTensor(pointer, te::MakeFrameLayout<te::DNExtLayoutPtn>(ld, columns))
-            .Slice(te::MakeCoord(0, 0), te::MakeShape(rows, columns));
-    } else {
-        auto pointer = te::MakeMemPtr<te::Location::GM>(matrix + (row * ld + column));
-        return te::MakeTensor(pointer, te::MakeFrameLayout<te::NDExtLayoutPtn>(rows, ld))
-            .Slice(te::MakeCoord(0, 0), te::MakeShape(rows, columns));
-    }
-}
 
 // Products of a block's tiles, in L0C one after the other. Two buffers everywhere: MTE2 brings the next chunk of k,
 // which may be the next tile's first, while this one is worked on; MTE1 loads the next pair of operands into L0 while

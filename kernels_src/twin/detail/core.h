@@ -45,6 +45,12 @@
 #define LAUNCH_BOUND(threads)
 #define KERNEL_TASK_TYPE_DEFAULT(type) static_cast<void>(::AscendC::type)
 
+namespace AscendC {
+
+enum KernelMetaType { KERNEL_TYPE_AIV_ONLY, KERNEL_TYPE_AIC_ONLY, KERNEL_TYPE_MIX_AIC_1_2 };
+
+}  // namespace AscendC
+
 namespace twin {
 
 // Set when the library is loaded; a launch cannot happen before.
@@ -133,9 +139,15 @@ struct Kernel {
     }
 };
 
-// What `kernel<<<blocks, dynamic, stream>>>(arguments)` is rewritten to: Launch(kernel, "kernel", blocks, dynamic,
-// stream)(arguments).
-template <typename... P>
+// The numbers of JitblasCores, in the order of KernelMetaType.
+constexpr AscendC::KernelMetaType kTaskType = JITBLAS_CORES == JITBLAS_MIXED  ? AscendC::KERNEL_TYPE_MIX_AIC_1_2
+                                              : JITBLAS_CORES == JITBLAS_CUBE ? AscendC::KERNEL_TYPE_AIC_ONLY
+                                                                              : AscendC::KERNEL_TYPE_AIV_ONLY;
+constexpr JitblasCores kCoresOf[] = {JITBLAS_VECTOR, JITBLAS_CUBE, JITBLAS_MIXED};
+
+// What `kernel<<<blocks, dynamic, stream>>>(arguments)` is rewritten to: Launch<type>(kernel, "kernel", blocks,
+// dynamic, stream)(arguments). A kernel of vector cores may stand beside a mixed one.
+template <AscendC::KernelMetaType type, typename... P>
 class Launcher {
 public:
     Launcher(void (*kernel)(P...), const char* name, uint32_t blocks, void* stream)
@@ -145,8 +157,15 @@ public:
         using Bundle = typename Kernel<P...>::Bundle;
         static_assert(sizeof(Bundle) <= JITBLAS_MAX_ARGUMENT_BYTES, "the kernel's arguments exceed 512 bytes");
         const Bundle bundle{kernel_, typename Kernel<P...>::Packed(arguments...)};
-        const JitblasLaunch launch{Kernel<P...>::Run,  &bundle,       sizeof(Bundle), blocks_, JITBLAS_UB_BYTES,
-                                   JITBLAS_CUBE_BYTES, JITBLAS_CORES, name_};
+        constexpr JitblasCores cores = kCoresOf[type];
+        const JitblasLaunch launch{Kernel<P...>::Run,
+                                   &bundle,
+                                   sizeof(Bundle),
+                                   blocks_,
+                                   JITBLAS_UB_BYTES,
+                                   cores == JITBLAS_VECTOR ? 0 : JITBLAS_CUBE_BYTES,
+                                   cores,
+                                   name_};
         launch_status = runtime->launch(reinterpret_cast<uintptr_t>(stream_), &launch);
     }
 
@@ -157,9 +176,10 @@ private:
     void* stream_;
 };
 
-template <typename Dynamic, typename... P>
-inline Launcher<P...> Launch(void (*kernel)(P...), const char* name, uint32_t blocks, Dynamic, void* stream) {
-    return Launcher<P...>(kernel, name, blocks, stream);
+template <AscendC::KernelMetaType type = kTaskType, typename Dynamic, typename... P>
+inline Launcher<type, P...> Launch(void (*kernel)(P...), const char* name, uint32_t blocks, Dynamic, void* stream) {
+    static_assert(type == kTaskType || type == AscendC::KERNEL_TYPE_AIV_ONLY, "the build is for other cores");
+    return Launcher<type, P...>(kernel, name, blocks, stream);
 }
 
 }  // namespace twin
@@ -177,8 +197,6 @@ extern "C" __attribute__((visibility("default"))) inline
 #define ASCEND_IS_AIV (!ASCEND_IS_AIC)
 
 namespace AscendC {
-
-enum KernelMetaType { KERNEL_TYPE_AIV_ONLY, KERNEL_TYPE_AIC_ONLY, KERNEL_TYPE_MIX_AIC_1_2 };
 
 JITBLAS_INLINE int64_t GetBlockIdx() {
     return ::twin::block->index;
