@@ -143,13 +143,19 @@ def as_vector(array: Any, operator: str, name: str, target: str, *, output: bool
     if n <= 1:
         return Vector(address, n, 1, dtype, itemsize, owner, device)
     inc = elements_apart(stride, itemsize, operator, name)
-    if address % itemsize:
-        raise invalid(operator, name, f"its address is no multiple of its item size, {itemsize}; give a copy")
+    check_alignment(address, dtype, itemsize, operator, name)
     if output and inc == 0:
         raise invalid(operator, name, "its stride is 0: all elements are one place in memory, and it would be written")
     if abs(inc) > MAX_SIZE:
         raise invalid(operator, name, f"{inc} elements from one to the next; at most {MAX_SIZE} are accepted")
     return Vector(address + (n - 1) * stride if inc < 0 else address, n, inc, dtype, itemsize, owner, device)
+
+
+def check_alignment(address: int, dtype: str, itemsize: int, operator: str, name: str) -> None:
+    """Numbers lie at multiples of their size, complex ones of that of their parts."""
+    unit = itemsize // 2 if dtype == "c64" else itemsize
+    if address % unit:
+        raise invalid(operator, name, f"its address is no multiple of {unit}; give a copy")
 
 
 def elements_apart(stride: int, itemsize: int, operator: str, name: str) -> int:

@@ -212,7 +212,7 @@ class Workspace(Unique):
     ----------
     size : bytes there are now; 0 before the first use of a handle's own workspace
     owned : False for a workspace of the user's
-    moved : called when a workspace of the handle's own has another address
+    moved : called when the address of a workspace of the handle's own is gone
     """
 
     def __init__(
@@ -235,12 +235,8 @@ class Workspace(Unique):
             )
         self.release()
         size = max(nbytes, WORKSPACE_BYTES)
-        try:
-            self._address = address = self._stream.runtime.allocate(size)
-            self.size = size
-        finally:  # those who know the address must learn that it is gone, too
-            if self._moved is not None:
-                self._moved()
+        self._address = address = self._stream.runtime.allocate(size)
+        self.size = size
         return address
 
     def release(self) -> None:
@@ -249,6 +245,8 @@ class Workspace(Unique):
             self._stream.runtime.synchronize_stream(self._stream.address)
             self._stream.runtime.release(self._address)
             self._address, self.size = None, 0
+            if self._moved is not None:
+                self._moved()
 
     def __del__(self) -> None:
         try:

@@ -52,6 +52,27 @@ for n, dtype, step in itertools.product((1, 7, 64, 129, 1000, 40001), ("f4", "f2
     assert (y == np.arange(n) % 512 + 2).all(), (n, dtype, step)
 """
 
+DOTS = """
+import itertools, sys
+import numpy as np
+import jitblas
+from jitblas.hardware import HOST, PROFILES
+from jitblas.operators.cdotc import workspace_bytes
+from tests.dots import assert_close, complex_numbers
+from tests.fences import Fences
+
+at_end = sys.argv[1] == "end"
+for n, (incx, incy) in itertools.product((1, 7, 64, 129, 1000, 131_072, 131_137), ((1, 1), (-1, -1), (2, -3))):
+    kept = [Fences((n - 1) * abs(inc) + 1, "c8", at_end=at_end) for inc in (incx, incy)]
+    x, y = (fences.array[::inc] for fences, inc in zip(kept, (incx, incy)))
+    x[...], y[...] = complex_numbers(n, 1), complex_numbers(n, 2)
+    size = workspace_bytes(jitblas.Problem.parse(f"cdotc:n={n},incx={incx if n > 1 else 1}"), PROFILES[HOST])
+    out, workspace = Fences(1, "c8", at_end=at_end), Fences(max(size, 1), "u1", at_end=at_end)
+    with jitblas.Handle("host", workspace=(workspace.array.ctypes.data, size)) as handle:
+        jitblas.cdotc(x, y, handle=handle, out=out.array)
+    assert_close(out.array[0], x, y, f"{n} {incx} {incy}")
+"""
+
 places = pytest.mark.parametrize("place", ["start", "end"])
 
 
@@ -64,6 +85,11 @@ def test_products(python: Python, trans: str, place: str) -> None:
 @places
 def test_vectors(python: Python, place: str) -> None:
     python(VECTORS, place)
+
+
+@places
+def test_dots_with_their_result_and_workspace(python: Python, place: str) -> None:
+    python(DOTS, place)
 
 
 @pytest.mark.parametrize(("place", "element"), [("start", -1), ("end", 8)])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from jitblas.aclblas.pointers import check_operand, integer, locate
 from jitblas.aclblas.status import Refused, check_handle, guarded
 from jitblas.arrays import MAX_SIZE, DeviceArray
@@ -37,12 +35,10 @@ def aclblasCdotc(handle: Handle | None, n: int, x: Any, incx: int, y: Any, incy:
         result_address, result_end = locate(result, "result")
         if result_address == 0:
             raise Refused(Status.INVALID_VALUE, "result is null")
-        on_host = isinstance(result, np.ndarray) and not handle.runtime.shares_host_memory
-        if not on_host or result.dtype != np.complex64:
-            check_operand(
-                "result", result, result_address, result_end, "c64", handle, ITEM_BYTES, "one element is",
-                operator="cdotc", output=True,
-            )  # fmt: skip
+        check_operand(
+            "result", result, result_address, result_end, "c64", handle, ITEM_BYTES, "complex64 results",
+            operator="cdotc", output=True, copied=True,
+        )  # fmt: skip
         x_address = y_address = 0
         if n == 0:
             incx = incy = 1

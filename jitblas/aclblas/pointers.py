@@ -87,12 +87,16 @@ def check_operand(
     *,
     operator: str,
     output: bool = False,
+    copied: bool = False,
 ) -> None:
-    """Whatever can be known of an operand: type, memory, extent (`needed` bytes, because of `why`)."""
+    """Whatever can be known of an operand: type, memory, extent (`needed` bytes, because of `why`).
+
+    `copied`: it may be in host memory that kernels do not reach.
+    """
     if type(array) is int:
         return
     if isinstance(array, np.ndarray):
-        if not handle.runtime.shares_host_memory:
+        if not handle.runtime.shares_host_memory and not copied:
             raise Refused(
                 Status.INVALID_VALUE, f"{name} is a NumPy array in host memory, the handle is on {handle.target}; copy "
                 f"it with jitblas.array(), or call jitblas.{operator}, which stages",

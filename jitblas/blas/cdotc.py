@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jitblas.arrays import DeviceArray, Operand, Vector, as_operand, as_vector, empty, invalid
+from jitblas.arrays import DeviceArray, Operand, Vector, as_operand, as_vector, check_alignment, empty, invalid
 from jitblas.blas.operands import address_of, chosen_handle, copy, vector_elements, vector_on_device
 from jitblas.dispatch import Prepared, prepare, run
 from jitblas.errors import Status, StatusError
@@ -52,7 +52,7 @@ def cdotc(x: Any, y: Any, *, handle: Handle | None = None, out: Any = None) -> A
     vx = as_vector(x, "cdotc", "x", handle.target)
     vy = as_vector(y, "cdotc", "y", handle.target)
     if vx.n != vy.n:
-        raise StatusError(Status.INVALID_VALUE, "cdotc", "x", f"x has {vx.n} elements, y has {vy.n}")
+        raise StatusError(Status.INVALID_VALUE, "cdotc", "x", f"x has {vx.n} elements, y has {vy.n}; give as many")
     if vx.dtype != "c64" or vy.dtype != "c64":
         raise StatusError(
             Status.NOT_SUPPORTED, "cdotc", "x", f"x is {vx.dtype}, y is {vy.dtype}; c64 (complex64) is accepted"
@@ -74,8 +74,7 @@ def as_result(out: Any, handle: Handle) -> Operand:
         )
     if any(length != 1 for length in result.shape):
         raise invalid("cdotc", "out", f"one element is needed, this array has shape {result.shape}")
-    if result.address % ITEM_BYTES:
-        raise invalid("cdotc", "out", f"its address is no multiple of its item size, {ITEM_BYTES}")
+    check_alignment(result.address, result.dtype, result.itemsize, "cdotc", "out")
     return result
 
 

@@ -50,7 +50,7 @@ class Plan(Unique):
         self._prepared: Prepared = make_prepared(handle, problem, exact)
         self._call: Callable[..., Any] = self._checked
         handle.plans.add(self)
-        self.follow_handle()
+        self._call = self._shortest()
 
     def __call__(self, *arguments: Any) -> Any:
         """Returns the array that was written, with the result there (DeviceArrays: asynchronous)."""
@@ -65,10 +65,16 @@ class Plan(Unique):
         raise NotImplementedError
 
     def follow_handle(self) -> None:
-        """Make the short way for the stream that the handle has now; a handle that was destroyed has none."""
-        self._call = self._checked
-        if not self.handle.destroyed:
-            self._call = self._compiled() or self._checked
+        """The stream or the workspace is another: the next call makes its short way anew."""
+        self._call = self._following
+
+    def _following(self, *arguments: Any) -> Any:
+        self._call = self._shortest()
+        return self._call(*arguments)
+
+    def _shortest(self) -> Callable[..., Any]:
+        """The short way for what the handle has now; a handle that was destroyed has none."""
+        return (None if self.handle.destroyed else self._compiled()) or self._checked
 
     def _compiled(self) -> Callable[..., Any] | None:
         """The call in compiled code, None where there is no compiler for it."""

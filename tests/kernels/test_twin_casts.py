@@ -1,4 +1,7 @@
-"""Casts of the twin: all 16-bit numbers to float, and millions of floats back, to the last bit, however compiled."""
+"""Casts of the twin: all 16-bit numbers to float, and millions of floats back, to the last bit.
+
+And the same bits however the twin is compiled, of casts, of lanes that move, and of whole operators.
+"""
 
 from __future__ import annotations
 
@@ -49,14 +52,17 @@ BUILDS: dict[str, dict[str, str]] = {
 }
 DIGESTS = """
 import hashlib, jitblas
-from tests.kernels.conversions import digest
+from tests.dots import bits, complex_numbers
+from tests.kernels import conversions, lanes
 from tests.reference import DTYPES, canonical, numbers
 state = hashlib.sha256()
 for word in DTYPES:
     for n, step in ((1, 1), (77, 1), (20_000, 1), (300, -2))[: 4 if word == "fp16" else 3]:
         x, y = (numbers(word, n * abs(step), seed, special=True)[::step] for seed in (1, 2))
         state.update(canonical(jitblas.axpy_ex(-2.5, x, y)))
-print(digest(), state.hexdigest())
+for n in (1, 77, 20_000):
+    state.update(bits(jitblas.cdotc(complex_numbers(n, 1), complex_numbers(n, 2))))
+print(conversions.digest(), lanes.digest(), state.hexdigest())
 """
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.kernels import lanes
 from tests.kernels.build import run
 from tests.reference import assert_same_bits, bits, fused_multiply_add, numbers
 
@@ -75,3 +76,19 @@ def test_update_mask_takes_a_register_s_worth_off_the_count(count: int) -> None:
     shown = np.zeros(3 * LANES, "f4")
     run("registers", "ones", shown, count, 3)
     assert shown.tolist() == [1.0] * min(count, 192) + [0.0] * max(192 - count, 0)
+
+
+@pytest.mark.parametrize("operation", list(lanes.OPERATIONS))
+def test_lanes_go_where_they_belong_and_a_register_may_be_its_own_destination(operation: str) -> None:
+    for seed, count in enumerate(lanes.COUNTS):
+        a, b = lanes.operands(seed)
+        shown = lanes.operate(operation, a, b, count)
+        assert_same_bits(shown, lanes.wanted(operation, a, b, count), f"{count} lanes")
+
+
+def test_numbers_are_equal_as_ieee_754_has_it() -> None:
+    values = np.array([0.0, np.nan, np.inf, -np.inf, 1e-45], "f4")
+    a, b = np.resize(values, lanes.LANES), np.resize(values, lanes.LANES)
+    b[0], b[7] = -0.0, np.inf
+    found = lanes.operate("reg_compare", a, b, lanes.LANES)[: lanes.LANES] == 2
+    assert found.tolist() == [index % 5 != 1 for index in range(lanes.LANES)]
