@@ -140,10 +140,11 @@ def as_vector(array: Any, operator: str, name: str, target: str, *, output: bool
     n, stride = shape[0], strides[0]
     if n > MAX_SIZE:
         raise invalid(operator, name, f"{n} elements; at most {MAX_SIZE} are accepted")
+    if n != 0:
+        check_alignment(address, dtype, itemsize, operator, name)
     if n <= 1:
         return Vector(address, n, 1, dtype, itemsize, owner, device)
     inc = elements_apart(stride, itemsize, operator, name)
-    check_alignment(address, dtype, itemsize, operator, name)
     if output and inc == 0:
         raise invalid(operator, name, "its stride is 0: all elements are one place in memory, and it would be written")
     if abs(inc) > MAX_SIZE:

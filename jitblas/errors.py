@@ -103,9 +103,10 @@ class MissingKernelError(Error):
     def __init__(self, key: str, problem: str, target: str) -> None:
         self.key = key
         super().__init__(
-            f"kernel {key} is not in the store and JITBLAS_MODE=load forbids compiling it; where compiling is allowed "
-            f"(JITBLAS_MODE=on, the same cache directory), call it once: "
-            f"the problem is '{problem}', the target {target}"
+            f"{key} is not in the store and JITBLAS_MODE=load forbids compiling it; where compiling is allowed "
+            f"(JITBLAS_MODE=on, the same cache directory), "
+            + (f"call it once: the problem is '{problem}'" if problem else "make a plan of any problem once")
+            + f", the target {target}"
         )
 
 

@@ -213,12 +213,20 @@ class Workspace(Unique):
     size : bytes there are now; 0 before the first use of a handle's own workspace
     owned : False for a workspace of the user's
     moved : called when the address of a workspace of the handle's own is gone
+    owner : what a workspace of the user's lives in
     """
 
     def __init__(
-        self, stream: Stream, address: int | None = None, size: int = 0, moved: Callable[[], None] | None = None
+        self,
+        stream: Stream,
+        address: int | None = None,
+        size: int = 0,
+        *,
+        owner: Any = None,
+        moved: Callable[[], None] | None = None,
     ) -> None:
         self._stream = stream
+        self._owner = owner
         self._moved = moved
         self._address = address
         self.size = size
@@ -239,8 +247,19 @@ class Workspace(Unique):
         self.size = size
         return address
 
+    def follow(self, stream: Stream) -> None:
+        """Be the workspace of another stream, when what is on this one is done: both would write to it."""
+        if self.owned:
+            self.release()
+        else:
+            self._stream.runtime.synchronize_stream(self._stream.address)
+        self._stream = stream
+
     def release(self) -> None:
-        """Give a handle's own workspace back, when what is on the stream is done."""
+        """Give a handle's own workspace back, when what is on the stream is done; let the user's go then."""
+        if self._owner is not None:
+            self._stream.keep(self._owner)
+            self._owner = None
         if self.owned and self._address is not None:
             self._stream.runtime.synchronize_stream(self._stream.address)
             self._stream.runtime.release(self._address)
@@ -306,7 +325,7 @@ class Handle(Unique):
         if previous is chosen:
             return
         if previous is not None:
-            self._workspace.release()  # a workspace of the handle's own was waiting for the previous stream
+            self._workspace.follow(chosen)
             previous._handles.discard(self)
             if self._own_stream:
                 previous.destroy()
@@ -314,8 +333,6 @@ class Handle(Unique):
                 previous.leave()
         self._stream, self._own_stream = chosen, made and not chosen.borrowed
         chosen._handles.add(self)
-        if previous is not None and self._workspace.owned:
-            self._workspace = self._own_workspace()
         self._tell_plans()
 
     def _resolve_stream(self, stream: Any) -> Stream:
@@ -339,8 +356,11 @@ class Handle(Unique):
             self.target, address=address
         )
 
-    def set_workspace(self, workspace: Any) -> None:
-        """Use the user's memory (a DeviceArray or (address, bytes)) from now on; None: one of the handle's own."""
+    def set_workspace(self, workspace: Any, owner: Any = None) -> None:
+        """Use the user's memory (a DeviceArray or (address, bytes)) from now on; None: one of the handle's own.
+
+        `owner` stays alive as long as work uses the memory, and so does a DeviceArray.
+        """
         previous = getattr(self, "_workspace", None)
         if workspace is None:
             chosen = self._own_workspace()
@@ -352,11 +372,10 @@ class Handle(Unique):
             )
             if not isinstance(address, int) or not isinstance(size, int) or size < 0 or address <= 0:
                 raise TypeError("workspace: accepted are None, a DeviceArray and (address, bytes)")
-            chosen = Workspace(self._stream, address, size)
+            chosen = Workspace(self._stream, address, size, owner=workspace if owner is None else owner)
         if previous is not None:
             previous.release()
         self._workspace = chosen
-        self._workspace_owner = workspace
         self._tell_plans()
 
     def _own_workspace(self) -> Workspace:

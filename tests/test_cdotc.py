@@ -419,3 +419,30 @@ def test_a_destroyed_handle_is_refused() -> None:
     handle.destroy()
     assert "make another" in refused(Status.NOT_INITIALIZED, lambda: jitblas.cdotc(SIX, SIX, handle=handle, out=out))
     assert out[0] == 9
+
+
+ROUNDED_UP = np.float32(2.0**-12) * np.float32(1 + 2.0**-18)
+"""Its square is slightly more than half a unit in the last place of 1."""
+
+
+@pytest.mark.parametrize(
+    ("n", "step", "chain", "others"),
+    [
+        (256, 1, (64, 128, 192), (1,)),  # in one lane, then one in another lane
+        (2**18, 1, (64, 128, 192), (1, 2**18 - 1)),  # and one of another core
+        (32, 2, (4, 8, 12), (1, 2, 16)),  # in one chain of a thread, then in others
+        (2**18, 2, (4, 8, 12), (1, 2, 16, 2**18 - 1)),
+    ],
+)
+def test_the_bound_holds_where_every_rounding_errs_the_same_way(
+    n: int, step: int, chain: tuple[int, ...], others: tuple[int, ...]
+) -> None:
+    """One large product, and small ones that are rounded up by half a unit of it wherever a sum is rounded."""
+    x, y = np.zeros(step * n, np.complex64)[::step], np.zeros(n, np.complex64)
+    x[0] = complex(np.float32(1 + 2049 * 2.0**-23), ROUNDED_UP)
+    y[0] = complex(np.float32(1 + 2048 * 2.0**-23), ROUNDED_UP)
+    for i in chain:
+        x[i] = y[i] = complex(ROUNDED_UP, ROUNDED_UP)
+    for i in others:
+        x[i] = y[i] = ROUNDED_UP
+    assert_close(jitblas.cdotc(x, y), x, y)

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import jitblas
@@ -77,3 +78,40 @@ def test_a_stream_given_by_its_address_is_not_destroyed_under_its_handle() -> No
         stream.destroy()
     handle.destroy()
     stream.destroy()
+
+
+def _busy(handle: jitblas.Handle) -> None:
+    """Work that keeps a stream busy for some time."""
+    a = jitblas.zeros((1500, 1500), "fp32")
+    jitblas.sgemm_strided_batched(a, a, jitblas.empty((1500, 1500), "fp32"), handle=handle)
+
+
+@pytest.mark.parametrize("end", ["another workspace", "no handle"])
+def test_a_workspace_lives_as_long_as_work_uses_it(end: str) -> None:
+    """Memory of that size is unmapped when it is freed: writing to it would end the process."""
+    stream = jitblas.Stream("host")
+    handle = jitblas.Handle("host", stream, workspace=jitblas.empty(1 << 26, "u8"))
+    x, out = jitblas.array(np.ones(1 << 20, np.complex64)), jitblas.zeros(1, "c64")
+    _busy(handle)
+    jitblas.cdotc(x, x, out=out, handle=handle)
+    if end == "another workspace":
+        handle.set_workspace(None)
+    else:
+        del handle
+    stream.synchronize()
+    assert out.numpy()[0] == 1 << 20
+
+
+def test_a_workspace_goes_to_another_stream_when_work_on_the_first_is_done() -> None:
+    first, second = jitblas.Stream("host"), jitblas.Stream("host")
+    handle = jitblas.Handle("host", first, workspace=jitblas.empty(4096, "u8"))
+    x, y = (jitblas.array(np.full(1 << 20, number, np.complex64)) for number in (1, 3))
+    results = [jitblas.zeros(1, "c64") for _ in range(2)]
+    for _ in range(20):
+        handle.set_stream(first)
+        jitblas.cdotc(x, x, out=results[0], handle=handle)
+        handle.set_stream(second)
+        jitblas.cdotc(x, y, out=results[1], handle=handle)
+        first.synchronize()
+        second.synchronize()
+        assert [result.numpy()[0] for result in results] == [1 << 20, 3 << 20]

@@ -47,8 +47,7 @@ def aclblasSetWorkspace(handle: Handle | None, ptr: Any, size: int) -> Status:
             raise Refused(Status.INVALID_VALUE, "the array at ptr is read-only, and a workspace is written")
         if end is not None and end - address < nbytes:
             raise Refused(Status.INVALID_VALUE, f"the array at ptr has {end - address} bytes, size is {nbytes}")
-        h.set_workspace((address, nbytes))
-        h._workspace_owner = ptr
+        h.set_workspace((address, nbytes), owner=ptr)
 
     return _on_handle("aclblasSetWorkspace", handle, use)
 
