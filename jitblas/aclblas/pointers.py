@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from jitblas.aclblas.enums import OP_C, OP_N, OP_T
 from jitblas.aclblas.status import Refused
-from jitblas.arrays import DTYPE_WORDS, ITEM_BYTES, DeviceArray, bounds, torch_fault, word_of
+from jitblas.arrays import DTYPE_WORDS, ITEM_BYTES, MAX_SIZE, DeviceArray, bounds, torch_fault, word_of
 from jitblas.errors import Status
 from jitblas.handle import Handle
 
@@ -32,6 +33,22 @@ def integer(name: str, value: Any, low: int, high: int) -> int:
     if not low <= number <= high:
         raise Refused(Status.INVALID_VALUE, f"{name} is {number}; accepted are {low} to {high}")
     return number
+
+
+def trans_letter(name: str, value: Any) -> str:
+    """N or T of an operation; OP_C is T where nothing is conjugated."""
+    number = index(value)
+    if number not in (OP_N, OP_T, OP_C):
+        accepted = "OP_N (111), OP_T (112) and OP_C (113)"
+        raise Refused(Status.INVALID_VALUE, f"{name} is {number}; accepted are {accepted}")
+    return "N" if number == OP_N else "T"
+
+
+def leading_dimension(name: str, value: Any, rows: int) -> int:
+    ld = integer(name, value, -MAX_SIZE - 1, MAX_SIZE)
+    if ld < max(1, rows):
+        raise Refused(Status.INVALID_VALUE, f"{name} is {ld}; at least {max(1, rows)} is needed")
+    return ld
 
 
 def locate(pointer: Any, name: str) -> tuple[int, int | None]:
@@ -125,24 +142,32 @@ def _torch_word(array: Any) -> str | None:
     return DTYPE_WORDS.get(name, name)
 
 
-def read_scalar(name: str, alpha: Any, address: int, handle: Handle) -> tuple[float, bool]:
-    """(value, False) of a host scalar, (0, True) for one in device memory."""
-    if isinstance(alpha, DeviceArray):
-        if alpha.target != handle.target:
-            raise Refused(Status.INVALID_VALUE, f"{name} is on {alpha.target}, the handle on {handle.target}")
-        if alpha.dtype != "fp32" or alpha.size < 1:
-            raise Refused(Status.INVALID_VALUE, f"{name} is {alpha!r}; one fp32 element is needed")
+def read_scalar(name: str, scalar: Any, address: int, handle: Handle, word: str = "fp32") -> tuple[Any, bool]:
+    """(value, False) of a host scalar of type `word`, fp32 or c64; (0, True) for one in device memory."""
+    dtype = np.dtype(np.float32 if word == "fp32" else np.complex64)
+    if isinstance(scalar, DeviceArray):
+        if scalar.target != handle.target:
+            raise Refused(Status.INVALID_VALUE, f"{name} is on {scalar.target}, the handle on {handle.target}")
+        if scalar.dtype != word or scalar.size < 1:
+            raise Refused(Status.INVALID_VALUE, f"{name} is {scalar!r}; one {word} element is needed")
         return 0.0, True
-    if isinstance(alpha, np.ndarray):
-        if alpha.dtype != np.float32 or alpha.size < 1:
+    if isinstance(scalar, np.ndarray):
+        if scalar.dtype != dtype or scalar.size < 1:
             raise Refused(
-                Status.INVALID_VALUE, f"{name} is an array of {alpha.size} {alpha.dtype}; one float32 is needed"
+                Status.INVALID_VALUE, f"{name} is an array of {scalar.size} {scalar.dtype}; one {dtype} is needed"
             )
-    elif (kind := _torch_word(alpha)) is not None and (kind != "fp32" or alpha.numel() < 1):
-        raise Refused(Status.INVALID_VALUE, f"{name} is a tensor of {alpha.numel()} {kind}; one fp32 is needed")
-    elif isinstance(alpha, _CTYPES_DATA) and not isinstance(alpha, _CTYPES_POINTERS):
-        if getattr(alpha, "_type_", None) not in ("f", ctypes.c_float):  # a c_float, or an array of them
-            raise Refused(Status.INVALID_VALUE, f"{name} is a {type(alpha).__name__}; a c_float is needed")
+    elif (kind := _torch_word(scalar)) is not None and (kind != word or scalar.numel() < 1):
+        raise Refused(Status.INVALID_VALUE, f"{name} is a tensor of {scalar.numel()} {kind}; one {word} is needed")
+    elif isinstance(scalar, _CTYPES_DATA) and not isinstance(scalar, _CTYPES_POINTERS):
+        # A c_float, or an array of them; of a complex number two, or a structure of two.
+        floats = ctypes.sizeof(scalar) // ctypes.sizeof(ctypes.c_float)
+        of_floats = getattr(scalar, "_type_", None) in ("f", ctypes.c_float) or (
+            word == "c64" and [kind for _, kind, *_ in getattr(scalar, "_fields_", ())] == [ctypes.c_float] * 2
+        )
+        if not of_floats or 4 * floats < dtype.itemsize:
+            needed = "a c_float" if word == "fp32" else "an array or a structure of two c_float"
+            raise Refused(Status.INVALID_VALUE, f"{name} is a {type(scalar).__name__}; {needed} is needed")
     elif handle.runtime.is_device_pointer(address):
         return 0.0, True
-    return ctypes.c_float.from_address(address).value, False
+    parts = (ctypes.c_float * (dtype.itemsize // 4)).from_address(address)
+    return (parts[0] if word == "fp32" else complex(*parts)), False

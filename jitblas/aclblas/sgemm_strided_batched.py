@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
-from jitblas.aclblas.enums import OP_C, OP_N, OP_T
-from jitblas.aclblas.pointers import check_operand, integer, locate, read_scalar
+from jitblas.aclblas.pointers import (
+    check_operand,
+    integer,
+    leading_dimension,
+    locate,
+    read_scalar,
+    trans_letter,
+)
 from jitblas.aclblas.status import Refused, check_handle, guarded
 from jitblas.arrays import MAX_SIZE, DeviceArray
 from jitblas.dispatch import prepare, run
@@ -58,16 +63,16 @@ def aclblasSgemmStridedBatched(
         return refused
     assert handle is not None
     try:
-        letters = _letter("transA", transA) + _letter("transB", transB)
+        letters = trans_letter("transA", transA) + trans_letter("transB", transB)
         m, n, k, batch = (
             integer(name, value, 0, MAX_SIZE)
             for name, value in (("m", m), ("n", n), ("k", k), ("batchCount", batchCount))
         )
         a_rows, a_columns = (m, k) if letters[0] == "N" else (k, m)
         b_rows, b_columns = (k, n) if letters[1] == "N" else (n, k)
-        lda = _leading("lda", lda, a_rows)
-        ldb = _leading("ldb", ldb, b_rows)
-        ldc = _leading("ldc", ldc, m)
+        lda = leading_dimension("lda", lda, a_rows)
+        ldb = leading_dimension("ldb", ldb, b_rows)
+        ldc = leading_dimension("ldc", ldc, m)
         stride_a, stride_b, stride_c = (
             integer(name, value, 0, LARGEST_STRIDE)
             for name, value in (("strideA", strideA), ("strideB", strideB), ("strideC", strideC))
@@ -127,18 +132,3 @@ def aclblasSgemmStridedBatched(
     except Exception as error:
         return guarded(function, error)
     return Status.SUCCESS
-
-
-def _letter(name: str, value: Any) -> str:
-    number = operator.index(value)
-    if number not in (OP_N, OP_T, OP_C):
-        accepted = "OP_N (111), OP_T (112) and OP_C (113)"
-        raise Refused(Status.INVALID_VALUE, f"{name} is {number}; accepted are {accepted}")
-    return "N" if number == OP_N else "T"
-
-
-def _leading(name: str, value: Any, rows: int) -> int:
-    ld = integer(name, value, -MAX_SIZE - 1, MAX_SIZE)
-    if ld < max(1, rows):
-        raise Refused(Status.INVALID_VALUE, f"{name} is {ld}; at least {max(1, rows)} is needed")
-    return ld

@@ -50,6 +50,31 @@ def as_scalar(value: Any, operator: str, name: str, handle: Handle) -> tuple[flo
         ) from None
 
 
+def as_complex_scalar(value: Any, operator: str, name: str, handle: Handle) -> tuple[complex, DeviceArray | None]:
+    """A scalar as a complex number, or as the DeviceArray of one complex element that holds it."""
+    if isinstance(value, DeviceArray):
+        if value.size != 1 or value.dtype != "c64" or value.target != handle.target:
+            raise StatusError(
+                Status.INVALID_VALUE,
+                operator,
+                name,
+                f"{name}: one c64 element on {handle.target} is accepted, this is {value!r}",
+            )
+        return 0j, value
+    if isinstance(value, np.ndarray) and value.size == 1:
+        value = value.reshape(())[()]
+    try:
+        if isinstance(value, (str, bytes, np.ndarray)):
+            raise TypeError
+        return complex(value), None
+    except OverflowError:
+        raise TypeError(f"{operator}: {name} is {value}, which no floating-point number can hold") from None
+    except (TypeError, ValueError, ArithmeticError):
+        raise TypeError(
+            f"{operator}: {name} is a {type(value).__name__}; a number or a DeviceArray of one c64 element is accepted"
+        ) from None
+
+
 def copied_span(handle: Handle, first: int, last: int, owner: Any) -> tuple[int, Any]:
     """(address, memory) of a copy of the bytes from `first` to `last`, made in stream order.
 

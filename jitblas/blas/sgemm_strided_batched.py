@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jitblas.arrays import MAX_SIZE, DeviceArray, as_operand, elements_apart, empty, invalid
-from jitblas.blas.operands import address_of, as_scalar, chosen_handle, copied_span, copy, elements, scalar_apart
+from jitblas.arrays import DeviceArray
+from jitblas.blas.matrices import Matrices, apart, as_matrices, is_transposed, new_array, on_device, stored
+from jitblas.blas.operands import address_of, as_scalar, chosen_handle, copy, scalar_apart
 from jitblas.dispatch import Prepared, prepare, run
 from jitblas.errors import Status, StatusError
 from jitblas.handle import Handle
-from jitblas.operators.sgemm_strided_batched import matrices_overlap
 
 OPERATOR = "sgemm_strided_batched"
-ITEM = 4
-"""Bytes of an element."""
 
 
 def sgemm_strided_batched(
@@ -62,8 +59,8 @@ def sgemm_strided_batched(
             [14., 50.]]], dtype=float32)
     """
     handle = chosen_handle(handle, OPERATOR)
-    turned_a, turned_b = _is_transposed(transa, "transa"), _is_transposed(transb, "transb")
-    left, right = as_matrices(a, "a", handle.target), as_matrices(b, "b", handle.target)
+    turned_a, turned_b = is_transposed(transa, OPERATOR, "transa"), is_transposed(transb, OPERATOR, "transb")
+    left, right = as_operands(a, "a", handle.target), as_operands(b, "b", handle.target)
     if turned_a:
         left = left.transposed()
     if turned_b:
@@ -80,62 +77,13 @@ def sgemm_strided_batched(
     if c is None:
         if device_b is not None or value_b != 0:
             raise _refused("c", "c is missing, and beta is not 0: give the array that beta * c means")
-        c = _new(shape, a, b, handle)
-    out = as_matrices(c, "c", handle.target, output=True)
+        c = new_array(shape, "fp32", (a, b), handle, zeroed=False)
+    out = as_operands(c, "c", handle.target, output=True)
     if out.shape != shape:
         raise _refused("c", f"c has shape {out.shape}, the product has {shape}")
     product = Product(left, right, out, (value_a, device_a), (value_b, device_b))
     launch(handle, product)
     return c
-
-
-class Matrices(NamedTuple):
-    """A matrix, or a batch of them, as memory.
-
-    Attributes
-    ----------
-    batch : None: one matrix, for every batch
-    ld, stride : elements from a row (column) to the next, and from a matrix to the next
-    by_columns : columns are contiguous, not rows
-    """
-
-    address: int
-    batch: int | None
-    rows: int
-    columns: int
-    ld: int
-    stride: int
-    by_columns: bool
-    owner: Any
-    device: bool
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        one = (self.rows, self.columns)
-        return one if self.batch is None else (self.batch, *one)
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """In bytes, as NumPy has them."""
-        one = (ITEM, self.ld * ITEM) if self.by_columns else (self.ld * ITEM, ITEM)
-        return one if self.batch is None else (self.stride * ITEM, *one)
-
-    @property
-    def runs(self) -> tuple[int, int]:
-        """(contiguous runs, elements of one)."""
-        return (self.columns, self.rows) if self.by_columns else (self.rows, self.columns)
-
-    @property
-    def span(self) -> tuple[int, int]:
-        """First byte and one past the last."""
-        runs, length = self.runs
-        if self.batch == 0 or runs == 0 or length == 0:
-            return self.address, self.address
-        last = ((self.batch or 1) - 1) * self.stride + (runs - 1) * self.ld + length
-        return self.address, self.address + last * ITEM
-
-    def transposed(self) -> Matrices:
-        return self._replace(rows=self.columns, columns=self.rows, by_columns=not self.by_columns)
 
 
 class Product(NamedTuple):
@@ -148,44 +96,9 @@ class Product(NamedTuple):
     beta: tuple[float, DeviceArray | None]
 
 
-def as_matrices(array: Any, name: str, target: str, *, output: bool = False) -> Matrices:
-    """A 2-D or 3-D array seen as matrices, without copying."""
-    operand = as_operand(array, OPERATOR, name, target, output=output)
-    shape = operand.shape
-    if len(shape) not in (2, 3):
-        raise _refused(name, f"{name} has shape {shape}; a matrix or a batch of matrices is needed")
-    if operand.dtype != "fp32":
-        raise StatusError(Status.NOT_SUPPORTED, OPERATOR, name, f"{name} is {operand.dtype}; fp32 is accepted")
-    if max(shape) > MAX_SIZE:
-        raise _refused(name, f"{name} has shape {shape}; at most {MAX_SIZE} per dimension are accepted")
-    batch = shape[0] if len(shape) == 3 else None
-    rows, columns = shape[-2:]
-    if 0 in shape:
-        return Matrices(operand.address, batch, rows, columns, max(columns, 1), 0, False, operand.owner, operand.device)
-    if operand.address % ITEM:
-        raise invalid(OPERATOR, name, f"its address is no multiple of its item size, {ITEM}; give a copy")
-    steps = [elements_apart(stride, ITEM, OPERATOR, name) for stride in operand.strides]
-    row_step, column_step = steps[-2:]
-    by_columns = False
-    if (column_step == 1 or columns == 1) and (rows == 1 or row_step >= columns):
-        ld = row_step if rows > 1 else columns
-    elif (row_step == 1 or rows == 1) and column_step >= rows:
-        by_columns, ld = True, column_step
-    else:
-        raise _refused(
-            name,
-            f"{name} has strides of {operand.strides} bytes; rows or columns must be contiguous and apart from each "
-            f"other: give numpy.ascontiguousarray({name})",
-        )
-    stride = steps[0] if batch is not None and batch > 1 else 0
-    if stride < 0:
-        raise _refused(name, f"{name} has a negative stride from matrix to matrix; give a copy")
-    if max(ld, rows, columns) > MAX_SIZE:
-        raise _refused(name, f"{name} has {ld} elements from one row to the next; at most {MAX_SIZE} are accepted")
-    made = Matrices(operand.address, batch, rows, columns, ld, stride, by_columns, operand.owner, operand.device)
-    if output and batch is not None and batch > 1 and matrices_overlap(*made.runs, ld, stride, batch):
-        raise _refused(name, f"the matrices of {name} overlap: they are {stride} elements apart, and would be written")
-    return made
+def as_operands(array: Any, name: str, target: str, *, output: bool = False) -> Matrices:
+    """A 2-D or 3-D array of fp32 seen as matrices, without copying."""
+    return as_matrices(array, OPERATOR, name, target, dtype="fp32", batches=True, output=output)
 
 
 def launch(handle: Handle, product: Product, prepared: Prepared | None = None) -> None:
@@ -207,7 +120,7 @@ def launch(handle: Handle, product: Product, prepared: Prepared | None = None) -
     first, last = c.span
     kept: list[Any] = []
     if not empty_product:
-        a, b = (_apart(handle, operand, first, last, kept) for operand in (a, b))
+        a, b = (apart(handle, operand, first, last, kept) for operand in (a, b))
     if prepared is None:
         prepared = _prepared(handle, a, b, c, 0 if empty_product else a.columns, alpha, beta, on_device)
     prepared.tiling.alpha, prepared.tiling.beta = alpha, beta
@@ -239,26 +152,16 @@ def _prepared(
     )  # fmt: skip
 
 
-def _apart(handle: Handle, operand: Matrices, first: int, last: int, kept: list[Any]) -> Matrices:
-    """The operand, or a copy of it if it has memory in common with what will be written."""
-    start, end = operand.span
-    if end <= first or last <= start:
-        return operand
-    address, memory = copied_span(handle, start, end, operand.owner)
-    kept.append(memory)
-    return operand._replace(address=address)
-
-
 def _staged(handle: Handle, product: Product) -> None:
     """Operands in host memory and a device that cannot see it: copies there, in their memory order, and of c back."""
     a, b, c = product.a, product.b, product.c
-    host = None if c.device else np.ascontiguousarray(_stored(c))
+    host = None if c.device else np.ascontiguousarray(stored(c))
     sources: list[Any] = []  # stay until the copies are made
     try:
         staged = product._replace(
-            a=_on_device(handle, "a", a, sources),
-            b=_on_device(handle, "b", b, sources),
-            c=_on_device(handle, "c", c, sources),
+            a=on_device(handle, OPERATOR, "a", a, sources),
+            b=on_device(handle, OPERATOR, "b", b, sources),
+            c=on_device(handle, OPERATOR, "c", c, sources),
         )
         launch(handle, staged)
         if host is not None:
@@ -271,42 +174,7 @@ def _staged(handle: Handle, product: Product) -> None:
         raise
     handle.stream.synchronize()
     if host is not None:
-        _stored(c)[...] = host
-
-
-def _on_device(handle: Handle, name: str, matrices: Matrices, sources: list[Any]) -> Matrices:
-    """Device memory for matrices, one after the other, with what they hold."""
-    if matrices.device:
-        return matrices
-    source = np.ascontiguousarray(_stored(matrices))
-    sources.append(source)
-    memory = empty(source.shape, "fp32", target=handle.target)
-    copy(handle, memory.address, address_of(source), source.nbytes, "to_device")
-    made = as_matrices(memory, name, handle.target)
-    return made.transposed() if matrices.by_columns else made
-
-
-def _stored(matrices: Matrices) -> np.ndarray[Any, Any]:
-    """A NumPy view of matrices in host memory whose last axis is the contiguous one."""
-    along_rows = matrices.transposed() if matrices.by_columns else matrices
-    return elements(along_rows.address, along_rows.shape, along_rows.strides, ITEM)
-
-
-def _new(shape: tuple[int, ...], a: Any, b: Any, handle: Handle) -> Any:
-    """An array like the operands for the result."""
-    torch = sys.modules.get("torch")
-    for operand in (a, b):
-        if isinstance(operand, DeviceArray):
-            return empty(shape, "fp32", target=handle.target)
-        if torch is not None and isinstance(operand, torch.Tensor):
-            return torch.empty(shape, dtype=torch.float32, device=operand.device)
-    return np.empty(shape, np.float32)
-
-
-def _is_transposed(word: str, name: str) -> bool:
-    if not isinstance(word, str) or word not in ("N", "T", "C"):
-        raise _refused(name, f"{name} is {word!r}; accepted are 'N', 'T' and 'C'")
-    return word != "N"
+        stored(c)[...] = host
 
 
 def _refused(argument: str, message: str) -> StatusError:

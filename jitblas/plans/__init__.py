@@ -169,8 +169,8 @@ def plan(problem: Problem | str, exact: bool = True, *, handle: Handle | None = 
     Returns
     -------
     A function: of AxpyEx `plan(alpha, x, y)` or, with the problem's own alpha, `plan(x, y)`; of Cdotc `plan(x, y)`,
-    which returns the number, or `plan(x, y, out)`; of SgemmStridedBatched `plan(a, b, c)` with the problem's alpha and
-    beta.
+    which returns the number, or `plan(x, y, out)`; with the problem's alpha and beta, of Csyrk `plan(a, c)` and of
+    SgemmStridedBatched `plan(a, b, c)`.
 
     Examples
     --------
