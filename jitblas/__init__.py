@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 _WHERE = {
     "axpy_ex": "blas.axpy_ex",
     "cdotc": "blas.cdotc",
+    "csyrk": "blas.csyrk",
     "sgemm_strided_batched": "blas.sgemm_strided_batched",
     "Handle": "handle",
     "Stream": "handle",
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from jitblas.arrays import DeviceArray, array, empty, zeros
     from jitblas.blas.axpy_ex import axpy_ex
     from jitblas.blas.cdotc import cdotc
+    from jitblas.blas.csyrk import csyrk
     from jitblas.blas.sgemm_strided_batched import sgemm_strided_batched
     from jitblas.errors import (
         ArchMismatch,
@@ -90,6 +92,7 @@ __all__ = [
     "array",
     "axpy_ex",
     "cdotc",
+    "csyrk",
     "empty",
     "last_error",
     "plan",

@@ -283,11 +283,16 @@ class Handle(Unique):
     stream : a Stream, an address, anything with `.npu_stream` or `._as_parameter_`; None: torch_npu's current stream
         where torch_npu is imported, else a stream of the handle's own
     workspace : a DeviceArray or (address, bytes); None: one of the handle's own, made when first needed
+
+    Attributes
+    ----------
+    csyrk_algorithm : "4m", "3m" or "auto": the algorithm of Csyrk where a call does not choose one
     """
 
     def __init__(self, target: str | None = None, stream: Any = None, workspace: Any = None) -> None:
         self.destroyed = False
         self._own_stream = False
+        self._csyrk_algorithm = "auto"
         if target is None and isinstance(stream, Stream):
             target = stream.target
         self.target = default_target() if target is None else resolve_target(target)
@@ -308,6 +313,16 @@ class Handle(Unique):
     @property
     def workspace(self) -> Workspace:
         return self._workspace
+
+    @property
+    def csyrk_algorithm(self) -> str:
+        return self._csyrk_algorithm
+
+    @csyrk_algorithm.setter
+    def csyrk_algorithm(self, algorithm: str) -> None:
+        if algorithm not in ("auto", "4m", "3m"):
+            raise ValueError(f"csyrk_algorithm={algorithm!r}: accepted are 'auto', '4m' and '3m'")
+        self._csyrk_algorithm = algorithm
 
     def set_stream(self, stream: Any) -> None:
         """Run later calls on another stream; accepted is what the constructor accepts."""

@@ -51,6 +51,12 @@ class Profile(NamedTuple):
     narrow_columns, narrow_depth : largest n and k of products that SIMT threads compute, without the cube
     narrow_gathered_columns : the same n where B is read along its columns
     strip_rows, least_strip : most rows of C that one of these threads computes, and fewest to keep more cores busy
+    syrk_tile : largest tile of a symmetric product, in elements; three sums of it fit L0C
+    syrk_block : rows and columns of the blocks that such a tile is computed in, without those beyond the triangle
+    syrk_small_block, syrk_small_block_n : the same for triangles of fewer rows, and how many these are
+    syrk_unit : such tiles are whole multiples of this many elements
+    syrk_small : largest n and k of symmetric products that SIMT threads compute, without the cube
+    segment_k : most of k that the cube adds up; vector cores add the sums
     fix_pipe_unit : rows of a matrix that the fix-pipe writes are a multiple of this many elements apart
     """
 
@@ -80,6 +86,13 @@ class Profile(NamedTuple):
     narrow_depth: int
     strip_rows: int
     least_strip: int
+    syrk_tile: int
+    syrk_block: int
+    syrk_small_block: int
+    syrk_small_block_n: int
+    syrk_unit: int
+    syrk_small: int
+    segment_k: int
     fix_pipe_unit: int
 
 
@@ -115,6 +128,13 @@ PROFILES = {
         narrow_depth=16,
         strip_rows=16,
         least_strip=16,
+        syrk_tile=128,
+        syrk_block=128,
+        syrk_small_block=128,
+        syrk_small_block_n=0,
+        syrk_unit=16,
+        syrk_small=32,
+        segment_k=512,
         fix_pipe_unit=8,
     ),
     # A block must outweigh the handing out of it (microseconds if a thread has to wake). UB is ordinary memory here and
@@ -125,7 +145,7 @@ PROFILES = {
     HOST: Profile(
         HOST,
         vector_cores=64,
-        ub_bytes=4 * 1024 * 1024,
+        ub_bytes=16 * 1024 * 1024,
         tile_bytes=256 * 1024,
         tile_unit=128,
         min_elements_per_core=64 * 1024,
@@ -135,10 +155,10 @@ PROFILES = {
         thread_floats=0,
         cube_cores=64,
         cores_at_once=1,
-        l1_bytes=2 * (1024 + 512) * 384 * 4,
+        l1_bytes=4 * 1024 * 384 * 4,
         l0a_bytes=2 * 1024 * 384 * 4,
-        l0b_bytes=2 * 512 * 384 * 4,
-        l0c_bytes=2 * 1024 * 512 * 4,
+        l0b_bytes=2 * 1024 * 384 * 4,
+        l0c_bytes=3 * 1024 * 1024 * 4,
         tile_m=1024,
         tile_n=512,
         least_tile=128,
@@ -149,6 +169,13 @@ PROFILES = {
         narrow_depth=384,
         strip_rows=512,
         least_strip=64,
+        syrk_tile=864,
+        syrk_block=144,
+        syrk_small_block=48,
+        syrk_small_block_n=640,
+        syrk_unit=48,
+        syrk_small=16,
+        segment_k=1024 * 1024,
         fix_pipe_unit=1,
     ),
 }

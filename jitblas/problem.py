@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from jitblas.errors import ProblemSyntaxError
 
-Value = int | float | str
+Value = int | float | complex | str
 
 MOST_CHOICES = 100_000
 """Values of one range; more is a slip of the pen."""
@@ -25,7 +25,7 @@ class Parameter(NamedTuple):
 
     Attributes
     ----------
-    kind : "int", "float", or the tuple of accepted words
+    kind : "int", "float", "complex", or the tuple of accepted words
     default : None when the name must be given
     bare : its words may stand without `name=`
     """
@@ -43,6 +43,8 @@ class Parameter(NamedTuple):
             if text in self.kind:
                 return text
             raise ProblemSyntaxError(f"{self.name}={text}: accepted are {', '.join(self.kind)}")
+        if self.kind == "complex":
+            return self._complex(text)
         try:
             number = float(text) if self.kind == "float" or not re.fullmatch(r"[+-]?\d+", text) else int(text)
         except ValueError:
@@ -56,6 +58,14 @@ class Parameter(NamedTuple):
         if abs(number) > self.maximum:
             raise ProblemSyntaxError(f"{self.name}={text}: at most {self.maximum} is accepted")
         return int(number)
+
+    def _complex(self, text: str) -> Value:
+        """A complex number; a float where there is no imaginary part."""
+        try:
+            number = complex(text)
+        except ValueError:
+            raise ProblemSyntaxError(f"{self.name}={text}: no complex number; 2, 0.5-1j and 1j are some") from None
+        return number if number.imag else number.real
 
 
 class Problem(NamedTuple):
@@ -123,6 +133,8 @@ class Problem(NamedTuple):
 
 def _number_text(value: Value | None) -> str:
     """Floats in full precision; whole ones as people write them, but for minus zero."""
+    if isinstance(value, complex):
+        return str(value).strip("()")
     if not isinstance(value, float):
         return str(value)
     if value.is_integer() and abs(value) < 2**53 and repr(value) != "-0.0":

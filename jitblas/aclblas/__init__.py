@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from jitblas.aclblas.axpy_ex import aclblasAxpyEx
 from jitblas.aclblas.cdotc import aclblasCdotc
+from jitblas.aclblas.csyrk import aclblasCsyrk
 from jitblas.aclblas.enums import (
     ACL_BF16,
     ACL_COMPLEX64,
@@ -54,6 +55,7 @@ __all__ = [
     "aclblasAxpyEx",
     "aclblasCdotc",
     "aclblasCreate",
+    "aclblasCsyrk",
     "aclblasDestroy",
     "aclblasGetStream",
     "aclblasSetStream",

@@ -6,7 +6,7 @@ C^T = op(B)^T op(A)^T: A and B change places, and so do m and n.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jitblas.hardware import Profile
 from jitblas.operators.base import Choice, TilingField, Variant, ceil_div, round_up
@@ -98,16 +98,16 @@ class RowMajor(NamedTuple):
 
 def row_major(problem: Problem) -> RowMajor:
     """The problem that kernels see."""
-    value = dict(problem.values)
-    m, n, k, batch = (int(value[size]) for size in ("m", "n", "k", "batch"))
-    trans = str(value["trans"])
+    value: dict[str, Any] = dict(problem.values)
+    m, n, k, batch = (value[size] for size in ("m", "n", "k", "batch"))
+    trans = value["trans"]
     swapped = value["order"] == "col"
 
     def operand(letter: str, rows: int, columns: int, transposed: bool) -> Operand:
         """Of a matrix that is rows x columns when read along its rows."""
         if transposed:
             rows, columns = columns, rows
-        ld, stride = int(value[f"ld{letter}"]), int(value[f"stride{letter}"])
+        ld, stride = value[f"ld{letter}"], value[f"stride{letter}"]
         ld = max(columns, 1) if ld == DENSE else ld
         return Operand(rows, columns, ld, rows * ld if stride == DENSE else stride, transposed)
 

@@ -41,7 +41,7 @@ template <int vectors>
 constexpr int kLines = (vectors * kWords + kLineFloats - 1) / kLineFloats;
 
 // Floats; an operand that spans less is used where it is.
-constexpr int64_t kSmallLeft = 256 * 256;
+constexpr int64_t kSmallLeft = 72 * 1024;  // in as many pages as a core finds without a search
 constexpr int64_t kSmallRight = 128 * 128;
 constexpr uint64_t kStreams = 1024;         // vectors; a right operand of fewer stays in the first-level cache
 constexpr uint64_t kLeastPackedDepth = 64;  // below that, padding between packed rows would outgrow L0A
@@ -346,11 +346,21 @@ void PackPart(uint32_t length, const float* from, int64_t step, uint64_t depth, 
     }
 }
 
+constexpr uint64_t kColumnsAtOnce = 16;
+
 // Some columns at a time for all parts, so that whole cache lines are used while they are near.
 void PackParts(const float* from, int64_t step, uint64_t rows, uint64_t depth, float* to) {
     const Cut parts(static_cast<uint32_t>(rows), CeilDiv(static_cast<uint32_t>(rows), kRows<kMostVectors>));
-    for (uint64_t p = 0; p < depth; p += 16) {
-        const uint64_t columns = depth - p < 16 ? depth - p : 16;
+    for (uint64_t p = 0; p < depth; p += kColumnsAtOnce) {
+        const uint64_t columns = depth - p < kColumnsAtOnce ? depth - p : kColumnsAtOnce;
+        if (p + 2 * kColumnsAtOnce <= depth) {
+            for (uint64_t q = p + kColumnsAtOnce; q < p + 2 * kColumnsAtOnce; ++q) {
+                const float* column = from + static_cast<int64_t>(q) * step;
+                for (uint64_t r = 0; r < rows; r += kLineFloats) {
+                    __builtin_prefetch(column + r);
+                }
+            }
+        }
         uint64_t row = 0;
         for (uint32_t i = 0; i < parts.parts; ++i) {
             const uint32_t length = parts.Length(i);

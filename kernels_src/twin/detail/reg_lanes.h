@@ -26,6 +26,7 @@ JITBLAS_INLINE Floats InTurn(const Floats& a, const Floats& b, Indices<I...>) {
 namespace AscendC {
 
 enum class CMPMODE : uint8_t { LT = 0, GT, EQ, LE, GE, NE };
+enum class ReduceType { SUM, MAX, MIN };
 
 namespace Reg {
 
@@ -83,11 +84,12 @@ JITBLAS_INLINE void Interleave(RegTensor<float>& low, RegTensor<float>& high, Re
 
 template <typename T = DefaultType, CMPMODE mode = CMPMODE::EQ>
 JITBLAS_INLINE void Compare(MaskReg& result, RegTensor<float>& a, RegTensor<float>& b, MaskReg& mask) {
-    static_assert(mode == CMPMODE::EQ, "the twin compares with EQ");
+    static_assert(mode == CMPMODE::EQ || mode == CMPMODE::LE, "the twin compares with EQ and LE");
     result.all = false;
     JITBLAS_UNROLL
     for (int i = 0; i < ::twin::kChunks; ++i) {
-        result.select[i] = reinterpret_cast<::twin::Words>(a.chunk[i] == b.chunk[i]) & mask.select[i];
+        const auto holds = mode == CMPMODE::EQ ? a.chunk[i] == b.chunk[i] : a.chunk[i] <= b.chunk[i];
+        result.select[i] = reinterpret_cast<::twin::Words>(holds) & mask.select[i];
     }
 }
 
@@ -105,6 +107,43 @@ JITBLAS_INLINE void Select(RegTensor<float>& destination, RegTensor<float>& a, R
 template <typename T = DefaultType>
 JITBLAS_INLINE void Neg(RegTensor<float>& destination, RegTensor<float>& source, MaskReg& mask) {
     ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) { return -source.chunk[i]; });
+}
+
+template <typename T = DefaultType>
+JITBLAS_INLINE void Abs(RegTensor<float>& destination, RegTensor<float>& source, MaskReg& mask) {
+    ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) {
+        return reinterpret_cast<::twin::Floats>(reinterpret_cast<::twin::Words>(source.chunk[i]) & 0x7fffffffu);
+    });
+}
+
+// The largest element of those selected, as the first element; the others become zero.
+template <ReduceType type, typename T = DefaultType>
+JITBLAS_INLINE void Reduce(RegTensor<float>& destination, RegTensor<float> source, MaskReg mask) {
+    static_assert(type == ReduceType::MAX, "the twin reduces with MAX");
+    const float* value = reinterpret_cast<const float*>(source.chunk);
+    const uint32_t* selected = reinterpret_cast<const uint32_t*>(mask.select);
+    float largest = -__builtin_inff();
+    for (int i = 0; i < ::twin::kChunks * ::twin::kWords; ++i) {
+        largest = selected[i] != 0 && value[i] > largest ? value[i] : largest;
+    }
+    for (auto& chunk : destination.chunk) {
+        chunk = ::twin::Floats{};
+    }
+    destination.chunk[0][0] = largest;
+}
+
+// Loads from any address come in two steps on the chip; the first has nothing to do here.
+struct UnalignRegForLoad {};
+
+template <typename T>
+JITBLAS_INLINE void LoadUnAlignPre(UnalignRegForLoad&, T*) {}
+
+template <typename T = DefaultType>
+JITBLAS_INLINE void LoadUnAlign(RegTensor<float>& destination, UnalignRegForLoad&, float* address) {
+    JITBLAS_UNROLL
+    for (int i = 0; i < ::twin::kChunks; ++i) {
+        destination.chunk[i] = ::twin::LoadUnaligned(::twin::Floats{}, address + i * ::twin::kWords);
+    }
 }
 
 }  // namespace Reg
