@@ -29,7 +29,7 @@ def main() -> int:
     if "problems" in parts:
         result, rows = _problems(arguments, known)
         failed = any(row.error is not None for row in rows)
-        _section("AxpyEx", tables.head_text(result), tables.row_cells(rows))
+        _section("Problems", tables.head_text(result), tables.row_cells(rows))
     else:
         result = dict(known)
     if "costs" in parts:

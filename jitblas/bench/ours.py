@@ -11,7 +11,7 @@ from typing import Any
 import jitblas
 from jitblas import aclblas
 from jitblas.bench.measure import Call
-from jitblas.bench.problems import AxpyData, Data, DotData, GemmData
+from jitblas.bench.problems import AxpyData, Data, DotData, GemmData, SyrkData
 from jitblas.handle import Handle
 from jitblas.plans import Plan
 
@@ -104,6 +104,19 @@ def _cdotc(data: DotData, handle: Handle, exact: bool) -> Iterator[Entry]:
             yield Entry(level, "class", key, Call(functools.partial(function, *what), finish=handle.synchronize))
 
 
+def _csyrk(data: SyrkData, handle: Handle, exact: bool) -> Iterator[Entry]:
+    plans = _plans(data, handle, exact)
+    for kernel, plan in plans:
+        call = Call(functools.partial(plan, data.a, data.c))
+        yield Entry("plan", kernel, plan.specialization.key, call)
+    if data.problem.value("n") <= TINY:
+        uplo, trans = data.problem.value("form")
+        function = functools.partial(
+            jitblas.csyrk, data.a, data.c, alpha=data.alpha, beta=data.beta, trans=trans, uplo=uplo, handle=handle
+        )
+        yield Entry("array", "class", plans[0][1].specialization.key, Call(function))
+
+
 def _sgemm_strided_batched(data: GemmData, handle: Handle, exact: bool) -> Iterator[Entry]:
     plans = _plans(data, handle, exact)
     for kernel, plan in plans:
@@ -120,6 +133,7 @@ def _sgemm_strided_batched(data: GemmData, handle: Handle, exact: bool) -> Itera
 _WAYS: dict[str, Callable[[Any, Handle, bool], Iterator[Entry]]] = {
     "axpy_ex": _axpy_ex,
     "cdotc": _cdotc,
+    "csyrk": _csyrk,
     "sgemm_strided_batched": _sgemm_strided_batched,
 }
 """Operator -> its ways in, given its data."""

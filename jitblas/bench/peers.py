@@ -14,7 +14,7 @@ import numpy as np
 
 from jitblas.bench.machine import version_of
 from jitblas.bench.measure import Call
-from jitblas.bench.problems import Array, AxpyData, Data, DotData, GemmData
+from jitblas.bench.problems import Array, AxpyData, Data, DotData, GemmData, SyrkData
 
 OPENBLAS_SPINS = 0.05
 """Seconds: 2^26 cycles."""
@@ -127,6 +127,14 @@ class SciPy(Peer):
         call = functools.partial(function, data.x_memory, data.y_memory, data.n, 0, incx, 0, incy)
         return Call(call, spins=self.spins if threads > 1 else 0.0)
 
+    def csyrk(self, data: SyrkData, threads: int) -> Call:
+        function = import_module("scipy.linalg.blas").csyrk
+        # c is overwritten: the wrapper copies nothing that is column-major already.
+        call = functools.partial(
+            function, data.alpha, data.fortran_a, data.beta, data.fortran_c, int(data.trans), int(data.lower), 1
+        )
+        return Call(call, spins=self.spins if threads > 1 else 0.0)
+
 
 class Torch(Peer):
     name = "torch"
@@ -232,6 +240,21 @@ class Mkl(Peer):
         arguments = [ctypes.c_int(data.n), *(item for vector in vectors for item in vector)]
         call = functools.partial(function, *arguments, ctypes.c_void_p(data.result.ctypes.data))
         return Call(call, spins=self.spins if threads > 1 else 0.0)
+
+    def csyrk(self, data: SyrkData, threads: int) -> Call:
+        function = _mkl().cblas_csyrk
+        function.restype = None
+        column_major, lower, upper, no, yes = 102, 122, 121, 111, 112
+        n, k = data.problem.value("n"), data.problem.value("k")
+        scalars = [np.array([scalar], np.complex64) for scalar in (data.alpha, data.beta)]
+        arguments = (
+            column_major, lower if data.lower else upper, yes if data.trans else no, ctypes.c_int(n), ctypes.c_int(k),
+            ctypes.c_void_p(scalars[0].ctypes.data), ctypes.c_void_p(data.a.ctypes.data),
+            ctypes.c_int(data.fortran_a.shape[0]), ctypes.c_void_p(scalars[1].ctypes.data),
+            ctypes.c_void_p(data.c.ctypes.data), ctypes.c_int(n),
+        )  # fmt: skip
+        call = functools.partial(function, *arguments)
+        return Call(call, spins=self.spins if threads > 1 else 0.0, keep=tuple(scalars))
 
     def sgemm_strided_batched(self, data: GemmData, threads: int) -> Call:
         function = _mkl().cblas_sgemm_batch_strided

@@ -12,7 +12,7 @@ import numpy as np
 
 from jitblas.bench.measure import Call
 from jitblas.errors import Error
-from jitblas.operators import axpy_ex, cdotc, sgemm_strided_batched
+from jitblas.operators import axpy_ex, cdotc, csyrk, sgemm_strided_batched
 from jitblas.problem import Problem, expand
 
 Array = np.ndarray[Any, Any]
@@ -138,8 +138,7 @@ class DotData:
 
     def _memory(self, inc: int, seed: int) -> Array:
         memory = np.full((self.n - 1) * abs(inc) + 1, SENTINEL, np.complex64)
-        parts = np.random.default_rng(seed).random((self.n, 2), np.float32) - np.float32(0.5)
-        memory[:: abs(inc)] = parts.view(np.complex64)[:, 0]
+        memory[:: abs(inc)] = _complex_uniform(seed, (self.n,))
         return memory
 
     def reset(self) -> None:
@@ -230,9 +229,80 @@ class GemmData:
         )
 
 
+class SyrkData:
+    """Matrices of a Csyrk problem, dense, in its memory order.
+
+    Attributes
+    ----------
+    a, c : as the arrays are; with "LT" and "UT" a is (k, n)
+    fortran_a, fortran_c : the same memory as column-major matrices
+    trans, lower : of the column-major problem that they are of
+    """
+
+    unit = "Gflop/s"
+
+    def __init__(self, problem: Problem) -> None:
+        n, k = problem.value("n"), problem.value("k")
+        if not problem.value("lda") == problem.value("ldc") == sgemm_strided_batched.DENSE or min(n, k) < 1:
+            raise Error(f"{problem}: dense matrices, none of them empty, are what is measured")
+        self.problem = problem
+        self.work = csyrk.flops(problem)
+        self.alpha, self.beta = (complex(np.complex64(problem.value(name))) for name in ("alpha", "beta"))
+        form, by_columns = problem.value("form"), problem.value("order") == "col"
+        order: Any = "F" if by_columns else "C"
+        self.a, self.c = (
+            np.array(_complex_uniform(seed, shape), order=order)
+            for seed, shape in enumerate(((n, k) if form[1] == "N" else (k, n), (n, n)))
+        )
+        self._before = self.c.copy(order=order)
+        self.fortran_a, self.fortran_c = (self.a, self.c) if by_columns else (self.a.T, self.c.T)
+        self.trans, self.lower = (form[1] == "T") == by_columns, (form[0] == "L") == by_columns
+        self._triangle = np.tril_indices(n) if form[0] == "L" else np.triu_indices(n)
+
+    def reset(self) -> None:
+        self.c[...] = self._before
+
+    @functools.cached_property
+    def _expected(self) -> tuple[Array, Array]:
+        """The triangle in float64, and how far from it each component may be."""
+        left = self.a if self.problem.value("form")[1] == "N" else self.a.T
+        wide, size = left.astype(np.complex128), np.abs(left).astype(np.float64)
+        before = self._before.astype(np.complex128)
+        exact = self.alpha * (wide @ wide.T) + self.beta * before
+        bound = abs(self.alpha) * (size @ size.T) + abs(self.beta) * np.abs(before)
+        bound *= (8 + left.shape[1] ** 0.5) * 2.0**-24
+        return exact[self._triangle], bound[self._triangle]
+
+    def fault(self, call: Call) -> str | None:
+        """What is wrong with the triangle after one call on fresh arrays; None: nothing."""
+        self.reset()
+        try:
+            call.once()
+        except Exception as error:  # whatever a library raises, it gets no figure and the others go on
+            return f"raised {type(error).__name__}: {error}"
+        expected, bound = self._expected
+        got = self.c[self._triangle]
+        off = got - expected
+        wrong = ~(np.maximum(np.abs(off.real), np.abs(off.imag)) <= bound)
+        if not wrong.any():
+            return None
+        first = int(np.nonzero(wrong)[0][0])
+        place = tuple(int(index[first]) for index in self._triangle)
+        return (
+            f"wrong result: {int(wrong.sum())} of {wrong.size} elements; {place} is {got[first]:.9g}, "
+            f"{expected[first]:.9g} is right"
+        )
+
+
+def _complex_uniform(seed: int, shape: tuple[int, ...]) -> Array:
+    parts: Array = np.random.default_rng(seed).random((*shape, 2), np.float32) - np.float32(0.5)
+    return parts.view(np.complex64)[..., 0]
+
+
 DATA: dict[str, Callable[[Problem], Data]] = {
     "axpy_ex": AxpyData,
     "cdotc": DotData,
+    "csyrk": SyrkData,
     "sgemm_strided_batched": GemmData,
 }
 """Operator -> its arrays."""

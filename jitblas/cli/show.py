@@ -56,6 +56,8 @@ def _summary(problem: Problem, chosen: Specialization, launch: Launch) -> Iterat
         f", twin build {chosen.twin}" if chosen.twin else ""
     )
     yield f"path       {chosen.variant} ({chosen.path.source}), because {reason(problem, chosen.profile)}"
+    if limits := OPERATORS[problem.op].limits:
+        yield f"limits     {_listed((name, getattr(chosen.profile, name)) for name in limits)}"
     yield f"constants  {_listed(chosen.constants)}"
     if chosen.baked:
         yield f"baked      {_listed(chosen.baked)}"
@@ -65,6 +67,8 @@ def _summary(problem: Problem, chosen: Specialization, launch: Launch) -> Iterat
         yield f"blocks     {launch[0]}"
         baked = {name for name, _ in chosen.baked}
         yield f"tiling     {_listed((name, value) for name, value in launch[1].items() if name not in baked)}"
+    if workspace := OPERATORS[problem.op].workspace_bytes(problem, chosen.profile):
+        yield f"workspace  {workspace} bytes"
     yield from _whereabouts(chosen)
 
 
@@ -75,17 +79,18 @@ def _listed(pairs: Iterable[tuple[str, Value]]) -> str:
 def reason(problem: Problem, profile: Profile) -> str:
     """The parameters of the problem that decide between the operator's paths.
 
-    Found by asking the operator: a parameter decides if another value of it, in this problem or in the one
-    with defaults elsewhere, leads to another path.
+    Found by asking the operator: a parameter decides if another value of it leads to another path, in this problem,
+    in the one with defaults elsewhere, or in the smallest one.
     """
     operator = OPERATORS[problem.op]
     path = operator.choose(problem, profile).variant.name
     given = dict(problem.values)
     defaults = {item.name: given[item.name] if item.default is None else item.default for item in operator.parameters}
+    smallest = {item.name: 1 if item.default is None else item.default for item in operator.parameters}
     deciding: list[str] = []
     others: set[str] = set()
     for item in operator.parameters:
-        for base in (given, defaults):
+        for base in (given, defaults, smallest):
             seen = {
                 operator.choose(Problem.make(problem.op, {**base, item.name: value}), profile).variant.name
                 for value in (base[item.name], *_alternatives(item))
@@ -102,7 +107,7 @@ def _alternatives(parameter: Parameter) -> tuple[Value, ...]:
     """Values that are likely to lead to every path there is."""
     if isinstance(parameter.kind, tuple):
         return parameter.kind
-    if parameter.kind == "float":
+    if parameter.kind in ("float", "complex"):
         return (0.0, 1.0, 2.0)
     return tuple(value for value in (-1, 1, 2, 1 << 26) if parameter.minimum is None or value >= parameter.minimum)
 

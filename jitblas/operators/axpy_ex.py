@@ -10,6 +10,7 @@ from jitblas.problem import Parameter, Problem
 
 name = "axpy_ex"
 minimum_cann = "9.0.0-beta.2"
+limits: tuple[str, ...] = ()
 
 DTYPES = {"fp32": ("float", 4), "fp16": ("half", 2), "bf16": ("bfloat16_t", 2)}
 """Problem word -> (element type of the kernel, bytes)."""

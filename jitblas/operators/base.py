@@ -56,6 +56,8 @@ class Operator(Protocol):
     name: str
     parameters: tuple[Parameter, ...]
     minimum_cann: str
+    limits: tuple[str, ...]
+    """Fields of the profile that decide between paths."""
 
     def choose(self, problem: Problem, profile: Profile) -> Choice:
         """The variant and class constants of a problem."""

@@ -8,6 +8,7 @@ from jitblas.problem import Parameter, Problem
 
 name = "cdotc"
 minimum_cann = "9.1.0"
+limits: tuple[str, ...] = ("dot_one_core",)
 
 ITEM_BYTES = 8
 

@@ -15,6 +15,7 @@ from jitblas.problem import Parameter, Problem
 
 name = "csyrk"
 minimum_cann = "9.1.0"
+limits: tuple[str, ...] = ("syrk_small",)
 
 ITEM_BYTES = 8
 

@@ -14,6 +14,7 @@ from jitblas.problem import Parameter, Problem
 
 name = "sgemm_strided_batched"
 minimum_cann = "9.1.0"
+limits: tuple[str, ...] = ("narrow_columns", "narrow_gathered_columns", "narrow_depth", "fix_pipe_unit")
 
 LARGEST_STRIDE = 2**60
 """Elements: with the largest batch, offsets in bytes fit 64 bits as far as they are ever used."""

@@ -20,8 +20,9 @@ def rows(output: str) -> Rows:
     return [line.split() for line in output.splitlines() if line.startswith("axpy_ex ")]
 
 
-def products(output: str) -> Rows:
-    return [line.split() for line in output.splitlines() if line.startswith("sgemm_strided_batched ")]
+def others(output: str) -> Rows:
+    """Of the other operators."""
+    return [line.split() for line in output.splitlines() if line.startswith(("cdotc ", "csyrk ", "sgemm_"))]
 
 
 def test_a_first_demo_compiles_every_kernel_and_says_so(demo: tuple[Path, Finished]) -> None:
@@ -36,9 +37,19 @@ def test_a_first_demo_compiles_every_kernel_and_says_so(demo: tuple[Path, Finish
     ]
     assert {(row[5], row[7], row[-1]) for row in found} == {("compiler", "memory", "yes")}
     compiled = [line for line in first.stderr.splitlines() if line.startswith("jitblas: compiled ")]
-    assert [row[1:3] for row in products(first.stdout)] == [["NN", "8x8x8"], ["NT", "256x256x256"], ["TN", "100x90x80"]]
-    assert {(row[5], row[7], row[-1]) for row in products(first.stdout)} == {("compiler", "memory", "yes")}
-    assert len(compiled) == 6 + 3 + 2  # and the host runtime and the host cube
+    assert [row[:3] for row in others(first.stdout)] == [
+        ["cdotc", "c64", "1,1"],
+        ["csyrk", "LN", "12x12"],
+        ["csyrk", "LN", "300x200"],
+        ["sgemm_strided_batched", "NN", "8x8x8"],
+        ["sgemm_strided_batched", "NT", "256x256x256"],
+        ["sgemm_strided_batched", "TN", "100x90x80"],
+    ]
+    assert {row[-1] for row in others(first.stdout)} == {"yes"}
+    assert {name for row in others(first.stdout) for name in ("compiler", "disk", "memory") if name in row} == {
+        "compiler", "memory",
+    }  # fmt: skip
+    assert len(compiled) == 6 + 6 + 2  # and the host runtime and the host cube
     assert all(" for host with " in line and line.endswith(" s") for line in compiled)
 
 
@@ -46,6 +57,7 @@ def test_a_second_demo_finds_every_kernel_on_disk(filled: Runner) -> None:
     second = filled("demo", "-n", "257")
     assert (second.returncode, second.stderr) == (0, "")
     assert {row[5] for row in rows(second.stdout)} == {"disk"}
+    assert all("disk" in row for row in others(second.stdout))
 
 
 @pytest.mark.parametrize("ml_dtypes", ["None", "__import__('ml_dtypes')"])
@@ -80,18 +92,18 @@ def test_a_failed_check_is_exit_code_1(
     from jitblas.cli import demo as module
 
     row = module.Row(Problem.parse("axpy_ex:n=1"), 1.0, "disk", 1.0, "memory", "1.0 GB/s", 0.5, False)
-    monkeypatch.setattr(module, "_rows", lambda handle, n: iter([row]))
+    monkeypatch.setattr(module, "_row", lambda problem, handle: row)
     assert cli.main(["demo"]) == 1
     assert "NO" in rows(capsys.readouterr().out)[0]
 
 
 def exact_result(dtype: str, incx: int, incy: int, n: int = 500):  # type: ignore[no-untyped-def]
     """(problem, memory of x, memory of y before, memory of y after) with the correctly rounded result."""
-    from jitblas.cli.demo import ALPHA, SEED_X, SEED_Y, _normal, _strided, to_bf16, to_float64
+    from jitblas.cli.demonstrations import SEED_X, SEED_Y, _normal, _strided, to_bf16, to_float64
 
-    problem = Problem.parse(f"axpy_ex:n={n},dtype={dtype},incx={incx},incy={incy},alpha={ALPHA}")
+    problem = Problem.parse(f"axpy_ex:n={n},dtype={dtype},incx={incx},incy={incy},alpha=0.75")
     x, y = _strided(_normal(SEED_X, n, dtype), incx), _strided(_normal(SEED_Y, n, dtype), incy)
-    exact = ALPHA * to_float64(x)[::incx] + to_float64(y)[::incy]
+    exact = 0.75 * to_float64(x)[::incx] + to_float64(y)[::incy]
     after = y.copy()
     after[::incy] = to_bf16(exact.astype(np.float32)) if dtype == "bf16" else exact.astype(y.dtype)
     return problem, x, y, after
@@ -102,14 +114,14 @@ CASES = [(dtype, *inc) for dtype in ("fp32", "fp16", "bf16") for inc in ((1, 1),
 
 @pytest.mark.parametrize(("dtype", "incx", "incy"), CASES)
 def test_the_correct_result_passes(dtype: str, incx: int, incy: int) -> None:
-    from jitblas.cli.demo import check
+    from jitblas.cli.demonstrations import check
 
     assert check(*exact_result(dtype, incx, incy))[1]
 
 
 @pytest.mark.parametrize(("dtype", "incx", "incy"), CASES)
 def test_one_element_that_was_left_out_fails(dtype: str, incx: int, incy: int) -> None:
-    from jitblas.cli.demo import check
+    from jitblas.cli.demonstrations import check
 
     problem, x, before, after = exact_result(dtype, incx, incy)
     after[-1] = before[-1]
@@ -118,7 +130,7 @@ def test_one_element_that_was_left_out_fails(dtype: str, incx: int, incy: int) -
 
 @pytest.mark.parametrize("dtype", ["fp16", "bf16"])
 def test_truncation_instead_of_rounding_fails(dtype: str) -> None:
-    from jitblas.cli.demo import check, to_float64
+    from jitblas.cli.demonstrations import check, to_float64
 
     problem, x, before, after = exact_result(dtype, 1, 1)
     exact = problem.value("alpha") * to_float64(x) + to_float64(before)
@@ -128,7 +140,7 @@ def test_truncation_instead_of_rounding_fails(dtype: str) -> None:
 
 
 def test_a_hole_that_was_written_fails() -> None:
-    from jitblas.cli.demo import check
+    from jitblas.cli.demonstrations import check
 
     problem, x, before, after = exact_result("fp32", 1, 2)
     after[1] += 1
@@ -136,7 +148,7 @@ def test_a_hole_that_was_written_fails() -> None:
 
 
 def test_nan_fails() -> None:
-    from jitblas.cli.demo import check
+    from jitblas.cli.demonstrations import check
 
     problem, x, before, after = exact_result("fp32", 1, 1)
     after[3] = np.nan
@@ -144,7 +156,7 @@ def test_nan_fails() -> None:
 
 
 def test_bf16_bits_are_those_of_ml_dtypes() -> None:
-    from jitblas.cli.demo import to_bf16, to_float64
+    from jitblas.cli.demonstrations import to_bf16, to_float64
 
     ml_dtypes = pytest.importorskip("ml_dtypes")
     values = np.random.default_rng(1).standard_normal(10_000).astype(np.float32)
