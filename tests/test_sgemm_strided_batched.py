@@ -377,3 +377,13 @@ def test_scalars_that_are_part_of_the_result_are_read_before_it_is_written() -> 
                 scalar = c[place, 0, 0:1]
                 jitblas.sgemm_strided_batched(a, a, c, alpha=scalar, beta=scalar)
                 assert (c.numpy() == 2 * size + 4).all()
+
+
+@pytest.mark.parametrize(("m", "n"), [(4, 8), (5, 30), (50, 70)])
+def test_equal_numbers_whose_roundings_all_err_to_one_side(m: int, n: int) -> None:
+    """A sum of k equal numbers added one after the other is off by a quarter of k roundings."""
+    for k in (32, 33, 64, 65, 128, 384, 1000):
+        for left, right in ((0.1, 0.7), (0.1, 0.3), (1.0337521, 0.87744415), (0.61679745, 0.92696196)):
+            a, b = np.full((m, k), left, np.float32), np.full((k, n), right, np.float32)
+            expected = product(a, b, np.zeros((m, n), np.float32), 1.0, 0.0)
+            assert_close(jitblas.sgemm_strided_batched(a, b), expected, f"k = {k}: {left} * {right}")

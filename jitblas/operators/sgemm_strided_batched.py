@@ -135,6 +135,7 @@ def choose(problem: Problem, profile: Profile) -> Choice:
                 ("kAlongColumnsA", seen.a.along_columns),
                 ("kAlongColumnsB", seen.b.along_columns),
                 ("kColumns", max(seen.n, 1)),
+                ("kDepth", narrow_depth_class(seen.k, profile)),
                 ("kThreadFloats", profile.thread_floats),
                 ("kMaxThreads", profile.simt_max_threads),
                 ("kPlain", plain),
@@ -153,6 +154,14 @@ def choose(problem: Problem, profile: Profile) -> Choice:
     if plain and all(distance % profile.fix_pipe_unit == 0 for distance in row_distances(seen)):
         return Choice(DIRECT, constants)
     return Choice(GENERAL, (*constants, ("kScalarsOnDevice", on_device), ("kBetaIsZero", beta_is_zero)))
+
+
+def narrow_depth_class(k: int, profile: Profile) -> int:
+    """The most k of a class of narrow products: those that are one chain of additions, or any."""
+    return min(NARROW_CHAIN if k <= NARROW_CHAIN else profile.narrow_depth, profile.narrow_depth)
+
+
+NARROW_CHAIN = 32
 
 
 def fault(problem: Problem) -> str | None:

@@ -35,6 +35,8 @@ template <int vectors>
 constexpr int kRows = vectors == 1 ? 8 : 6;
 #endif
 constexpr uint64_t kMostRows = 16;
+constexpr uint64_t kLongChain = 64;  // products that are added up one after the other; then chains are added up
+constexpr uint64_t kShortChain = 32;
 constexpr int64_t kRowsAhead = 16;  // between a row of the right operand and the one that is prefetched
 constexpr int kLineFloats = twin::kCacheLineBytes / 4;
 template <int vectors>
@@ -60,6 +62,7 @@ constexpr uint64_t kLeastPackedDepth = 64;  // below that, padding between packe
 
 struct Block {
     uint64_t k;
+    uint64_t chain;  // of k
     const float* left;
     int64_t row_step;
     int64_t column_step;
@@ -96,47 +99,66 @@ CONTRACTS __attribute__((noinline)) void Multiply(const Block& block) {
         left[g] = block.left + 4 * g * step;
         Hide(left[g]);
     }
-    UNROLL for (int i = 0; i < rows; ++i) {
-        UNROLL for (int j = 0; j < vectors; ++j) {
-            sum[i][j] = Floats{};
-        }
-    }
     const float* right = block.right;
     const float* result = block.result;
     const char* ahead_left = block.ahead_left;
     const char* ahead_right = block.ahead_right;
-    for (uint64_t p = 0; p < block.k; ++p) {
-        if ((p & block.result_mask) == 0) {  // all rows of the result at once would crowd out loads
-            UNROLL for (int j = 0; j < kLines<vectors>; ++j) {
-                __builtin_prefetch(result + j * kLineFloats, 1);
-            }
-            result += block.result_pitch;
-        }
-        if (streams) {
-            UNROLL for (int j = 0; j < kLines<vectors>; ++j) {
-                __builtin_prefetch(right + kRowsAhead * block.right_step + j * kLineFloats);
-            }
-        }
-        if (!streams) {
-            __builtin_prefetch(ahead_left);
-            __builtin_prefetch(ahead_right);
-            ahead_left += block.ahead_left_step;
-            ahead_right += block.ahead_right_step;
-        }
-        Floats row[vectors];
-        UNROLL for (int j = 0; j < vectors; ++j) {
-            row[j] = twin::LoadUnaligned(row[j], right + j * kWords);
-        }
+    Floats total[rows][vectors];  // of the chains before
+    for (uint64_t p = 0; p < block.k;) {
+        const uint64_t first = p;
+        const uint64_t end = block.k - p > block.chain ? p + block.chain : block.k;
         UNROLL for (int i = 0; i < rows; ++i) {
-            const float element = i % 4 == 3 ? left[i / 4][three_steps] : left[i / 4][i % 4 * step];
             UNROLL for (int j = 0; j < vectors; ++j) {
-                sum[i][j] += element * row[j];
+                sum[i][j] = Floats{};
             }
         }
-        UNROLL for (int g = 0; g < groups; ++g) {
-            left[g] += block.column_step;
+        for (; p < end; ++p) {
+            if ((p & block.result_mask) == 0) {  // all rows of the result at once would crowd out loads
+                UNROLL for (int j = 0; j < kLines<vectors>; ++j) {
+                    __builtin_prefetch(result + j * kLineFloats, 1);
+                }
+                result += block.result_pitch;
+            }
+            if (streams) {
+                UNROLL for (int j = 0; j < kLines<vectors>; ++j) {
+                    __builtin_prefetch(right + kRowsAhead * block.right_step + j * kLineFloats);
+                }
+            }
+            if (!streams) {
+                __builtin_prefetch(ahead_left);
+                __builtin_prefetch(ahead_right);
+                ahead_left += block.ahead_left_step;
+                ahead_right += block.ahead_right_step;
+            }
+            Floats row[vectors];
+            UNROLL for (int j = 0; j < vectors; ++j) {
+                row[j] = twin::LoadUnaligned(row[j], right + j * kWords);
+            }
+            UNROLL for (int i = 0; i < rows; ++i) {
+                const float element = i % 4 == 3 ? left[i / 4][three_steps] : left[i / 4][i % 4 * step];
+                UNROLL for (int j = 0; j < vectors; ++j) {
+                    sum[i][j] += element * row[j];
+                }
+            }
+            UNROLL for (int g = 0; g < groups; ++g) {
+                left[g] += block.column_step;
+            }
+            right += block.right_step;
         }
-        right += block.right_step;
+        if (first != 0) {
+            UNROLL for (int i = 0; i < rows; ++i) {
+                UNROLL for (int j = 0; j < vectors; ++j) {
+                    sum[i][j] += total[i][j];
+                }
+            }
+        }
+        if (end != block.k) {
+            UNROLL for (int i = 0; i < rows; ++i) {
+                UNROLL for (int j = 0; j < vectors; ++j) {
+                    total[i][j] = sum[i][j];
+                }
+            }
+        }
     }
     if (block.addend != nullptr) {
         const float* addend = block.addend;
@@ -215,6 +237,12 @@ uint64_t MaskOf(uint64_t k) {
         mask = 2 * mask + 1;
     }
     return mask;
+}
+
+// Evenly cut parts of k that are short enough for its sum to be as exact as a product of matrices promises.
+uint64_t ChainOf(uint64_t k) {
+    const uint64_t chains = k <= kShortChain ? 1 : k <= 2 * kShortChain ? 2 : (k + kLongChain - 1) / kLongChain;
+    return (k + chains - 1) / chains;
 }
 
 // Memory that is to be prefetched, a run of lines for every block; a step of 0 when there is none left.
@@ -420,6 +448,7 @@ static void MultiplyAdd(const JitblasProduct* product) {
     Ahead ahead_right(product->ahead_right, product->ahead_right_bytes);
     Block block;
     block.k = k;
+    block.chain = ChainOf(k);
     block.left = left.data + static_cast<int64_t>(product->first_row) * left.row_step;
     block.row_step = left.row_step;
     block.column_step = left.column_step;
