@@ -60,8 +60,14 @@ LARGE = Variant(
     kind="mixed",
 )
 
+LEAST_K_OF_THREE = 48
+"""Fewer products are added up in one chain, and the errors of three would come close to the bound."""
+
 PLANES = 3
 """Real matrices of A's size in the workspace."""
+
+ROWS_AT_LEAST = 64
+"""Of op(A), for a block of SIMT threads to be worth its start."""
 
 FLAG_FLOATS = 8
 """Floats from one core's flag to the next."""
@@ -118,7 +124,8 @@ def choose(problem: Problem, profile: Profile) -> Choice:
     )
     if max(seen.n, seen.k) <= profile.syrk_small:
         return Choice(SMALL, shared)
-    three_products = problem.value("algorithm") != "4m"
+    algorithm = problem.value("algorithm")
+    three_products = algorithm == "3m" or (algorithm == "auto" and seen.k >= LEAST_K_OF_THREE)
     sums = 3 if three_products else 2
     return Choice(
         LARGE,
@@ -139,7 +146,7 @@ def tiling(problem: Problem, profile: Profile) -> tuple[int, dict[str, int | flo
     seen = row_major(problem)
     n, k = seen.n, seen.k
     alpha, beta = complex(problem.value("alpha")), complex(problem.value("beta"))
-    rows_per_block = max(1, ceil_div(n, profile.vector_cores))
+    rows_per_block = max(ROWS_AT_LEAST, ceil_div(n, profile.vector_cores))
     numbers: dict[str, int | float] = {
         "n": n, "k": k, "lda": seen.lda, "ldc": seen.ldc, "alpha_re": alpha.real, "alpha_im": alpha.imag,
         "beta_re": beta.real, "beta_im": beta.imag, "upper": int(seen.upper), "rows_per_block": rows_per_block,

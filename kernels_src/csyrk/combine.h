@@ -156,10 +156,11 @@ private:
                 if (!Meets(block, upper_)) {
                     continue;
                 }
-                __ubuf__ float* product = At(kTurnsOffset + static_cast<uint32_t>(received_ % kTurns) * kHalfBytes);
+                const uint16_t turn = static_cast<uint16_t>(received_ % kTurns);
+                __ubuf__ float* product = At(kTurnsOffset + turn * kHalfBytes);
                 CrossCoreWaitFlag<2, PIPE_V>(kReady);
                 asc_vf_call<AddToSum>(At(SumOffset(sum, i, j)), product, RegistersOf(Mine(block)));
-                CrossCoreSetFlag<2, PIPE_V>(kTurnIsFree);
+                CrossCoreSetFlag<2, PIPE_V>(kTurnIsFree + turn);
                 ++received_;
             }
         }
@@ -179,9 +180,11 @@ private:
     }
 
     __aicore__ inline void FinishBlock(const Region& block, const Region& mine, __ubuf__ float* sums) {
-        if (!multiplies_ || (flagged_ && IsExact(block, row_flags_))) {
+        const bool cleared = !multiplies_ || (flagged_ && IsExact(block, row_flags_));
+        if (cleared) {
             asc_vf_call<ClearSums>(sums, static_cast<uint16_t>(kSums * kHalfFloats / kLanes));
         }
+        const bool scales = !cleared && !scalars_.AlphaIsOne();
         const uint32_t pitch = ProductPitch(mine.columns);
         const bool whole = IsWhole(mine, upper_);
         for (uint32_t r = 0; r < mine.rows; r += kRowsAtOnce) {
@@ -196,12 +199,12 @@ private:
             WaitFlag<HardEvent::MTE2_V>(turn);
             WaitFlag<HardEvent::MTE3_V>(turn);
             if (whole) {
-                Write(At(offset), sums + r * pitch, rows, mine.columns, pitch);
+                Write(At(offset), sums + r * pitch, rows, mine.columns, pitch, scales);
             } else {
                 for (uint32_t i = 0; i < rows; ++i) {
                     const Region row = RowOf(mine, r + i);
                     const uint32_t skipped = static_cast<uint32_t>(row.column - mine.column);
-                    Write(At(offset) + i * kRowFloats, sums + (r + i) * pitch + skipped, 1, row.columns, pitch);
+                    Write(At(offset) + i * kRowFloats, sums + (r + i) * pitch + skipped, 1, row.columns, pitch, scales);
                 }
             }
             SetFlag<HardEvent::V_MTE3>(turn);
@@ -251,11 +254,11 @@ private:
     }
 
     __aicore__ inline void Write(__ubuf__ float* c, __ubuf__ float* sums, uint32_t rows, uint32_t columns,
-                                 uint32_t pitch) {
-        if (scalars_.AlphaIsOne()) {
-            WriteTimes<Factor::kOne>(c, sums, rows, columns, pitch);
-        } else {
+                                 uint32_t pitch, bool scales) {
+        if (scales) {
             WriteTimes<Factor::kOther>(c, sums, rows, columns, pitch);
+        } else {
+            WriteTimes<Factor::kOne>(c, sums, rows, columns, pitch);
         }
     }
 
@@ -276,7 +279,8 @@ private:
                                      uint32_t pitch) {
         asc_vf_call<WriteRows<alpha, beta>>(c, sums, scalars_.alpha_re, scalars_.alpha_im, scalars_.beta_re,
                                             scalars_.beta_im, static_cast<uint16_t>(rows),
-                                            static_cast<uint16_t>((columns + kLanes - 1) / kLanes), kRowFloats, pitch);
+                                            static_cast<uint16_t>((columns + kLanes - 1) / kLanes),
+                                            static_cast<uint32_t>(kRowFloats), pitch);
     }
 
     __gm__ float* c_;

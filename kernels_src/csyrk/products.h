@@ -34,8 +34,8 @@ public:
                 CrossCoreWaitFlag<2, PIPE_FIX>(kTileIsFree);  // none may be left set for the next kernel
             }
         }
-        for (uint64_t i = 0; i < Smaller(sent_, kTurns); ++i) {
-            CrossCoreWaitFlag<2, PIPE_FIX>(kTurnIsFree);
+        for (uint16_t i = 0; i < Smaller(sent_, kTurns); ++i) {
+            CrossCoreWaitFlag<2, PIPE_FIX>(kTurnIsFree + i);
         }
         for (uint32_t i = 0; i < kBuffers; ++i) {
             WaitFlag<HardEvent::MTE1_MTE2>(i);
@@ -184,8 +184,8 @@ private:
             const uint32_t half_a = LoadLeft(chunk_a, pass, number, k, step);
             const uint32_t half_b = LoadRight(chunk_b, pass, number, k, step);
             ++number;
-            SetFlag<HardEvent::MTE1_M>(0);
-            WaitFlag<HardEvent::MTE1_M>(0);
+            SetFlag<HardEvent::MTE1_M>(half_b);
+            WaitFlag<HardEvent::MTE1_M>(half_b);
             for (uint32_t i = 0; i < BlocksDown(tile_); ++i) {
                 for (uint32_t j = 0; j < BlocksAcross(tile_); ++j) {
                     const Region block = BlockOf(tile_, i, j);
@@ -264,13 +264,14 @@ private:
     __aicore__ inline void Send(uint32_t sum, uint32_t down, uint32_t across, const Region& block) {
         uint32_t offset = SumOffset(sum, down, across);
         if (segment_ != 0) {
+            const uint16_t turn = static_cast<uint16_t>(sent_ % kTurns);
             if (sent_ >= kTurns) {
-                CrossCoreWaitFlag<2, PIPE_FIX>(kTurnIsFree);
+                CrossCoreWaitFlag<2, PIPE_FIX>(kTurnIsFree + turn);
             }
-            offset = kTurnsOffset + static_cast<uint32_t>(sent_ % kTurns) * kHalfBytes;
+            offset = kTurnsOffset + turn * kHalfBytes;
         }
-        SetFlag<HardEvent::M_FIX>(0);
-        WaitFlag<HardEvent::M_FIX>(0);
+        SetFlag<HardEvent::M_FIX>(NumberOf(sum));
+        WaitFlag<HardEvent::M_FIX>(NumberOf(sum));
         const uint32_t rows = UpperRows(block.rows);
         const uint32_t pitch = ProductPitch(block.columns);
         auto result = Result(sum, down, across, block);

@@ -102,5 +102,5 @@ __aicore__ inline constexpr uint32_t SumOffset(uint32_t sum, uint32_t down, uint
 
 // Flags between them. A sum of the first segment is ready as a whole, those of others block by block.
 constexpr uint16_t kReady = 0;
-constexpr uint16_t kTurnIsFree = 1;
-constexpr uint16_t kTileIsFree = 2;
+constexpr uint16_t kTurnIsFree = 1;  // and the next, one for each turn
+constexpr uint16_t kTileIsFree = kTurnIsFree + kTurns;
