@@ -52,8 +52,8 @@ class Profile(NamedTuple):
     narrow_gathered_columns : the same n where B is read along its columns
     strip_rows, least_strip : most rows of C that one of these threads computes, and fewest to keep more cores busy
     syrk_tile : largest tile of a symmetric product, in elements; three sums of it fit L0C
-    syrk_block : rows and columns of the blocks that such a tile is computed in, without those beyond the triangle
-    syrk_small_block, syrk_small_block_n : the same for triangles of fewer rows, and how many these are
+    syrk_blocks : (least n, rows and columns of the blocks that such a tile is computed in), n descending; blocks beyond
+        the triangle are left out
     syrk_unit : such tiles are whole multiples of this many elements
     syrk_small : largest n and k of symmetric products that SIMT threads compute, without the cube
     segment_k : most of k that the cube adds up; vector cores add the sums
@@ -87,9 +87,7 @@ class Profile(NamedTuple):
     strip_rows: int
     least_strip: int
     syrk_tile: int
-    syrk_block: int
-    syrk_small_block: int
-    syrk_small_block_n: int
+    syrk_blocks: tuple[tuple[int, int], ...]
     syrk_unit: int
     syrk_small: int
     segment_k: int
@@ -129,9 +127,7 @@ PROFILES = {
         strip_rows=16,
         least_strip=16,
         syrk_tile=128,
-        syrk_block=128,
-        syrk_small_block=128,
-        syrk_small_block_n=0,
+        syrk_blocks=((0, 128),),
         syrk_unit=16,
         syrk_small=32,
         segment_k=512,
@@ -170,9 +166,7 @@ PROFILES = {
         strip_rows=512,
         least_strip=64,
         syrk_tile=864,
-        syrk_block=144,
-        syrk_small_block=48,
-        syrk_small_block_n=640,
+        syrk_blocks=((640, 144), (96, 48), (0, 32)),
         syrk_unit=48,
         syrk_small=16,
         segment_k=1024 * 1024,

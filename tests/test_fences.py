@@ -73,6 +73,42 @@ for n, (incx, incy) in itertools.product((1, 7, 64, 129, 1000, 131_072, 131_137)
     assert_close(out.array[0], x, y, f"{n} {incx} {incy}")
 """
 
+UPDATES = """
+import itertools, sys
+import numpy as np
+import jitblas
+from jitblas.hardware import HOST, PROFILES
+from jitblas.operators.csyrk import workspace_bytes
+from tests.fences import Fences
+from tests.triangles import assert_close, assert_same_bits, numbers, square, triangle, update
+
+trans, at_end = sys.argv[1], sys.argv[2] == "end"
+
+def matrix(values, pad):
+    rows, columns = values.shape
+    kept = Fences((rows - 1) * (columns + pad) + columns, "c8", at_end=at_end)
+    view = np.lib.stride_tricks.as_strided(kept.array, (rows, columns), (8 * (columns + pad), 8))
+    view[...] = values
+    return kept, view
+
+shapes = [(1, 1), (5, 7), (16, 11), (17, 17), (33, 31), (20, 49), (97, 129), (150, 40), (64, 1), (3, 100)]
+for (n, k), pad, (alpha, beta), uplo in itertools.product(shapes, (0, 1), ((1, 0), (2j, 1)), "LU"):
+    of = numbers(n, k)
+    kept_a, a = matrix(of.a if trans == "N" else of.a.T, pad)
+    kept_c, c = matrix(square(n, uplo), pad)
+    before = c.copy()
+    algorithm = ("3m", "4m")[pad]
+    line = f"csyrk:L{trans},n={n},k={k},algorithm={algorithm}"
+    size = workspace_bytes(jitblas.Problem.parse(line), PROFILES[HOST])
+    workspace = Fences(max(size, 1), "u1", at_end=at_end and size % 64 == 0)
+    with jitblas.Handle("host", workspace=(workspace.array.ctypes.data, size)) as handle:
+        jitblas.csyrk(
+            a, c, alpha=alpha, beta=beta, trans=trans, uplo=uplo, algorithm=algorithm, handle=handle
+        )
+    assert_close(c, update(of, before, alpha, beta), uplo, f"{trans} {n} x {k} {pad} {alpha}")
+    assert_same_bits(c[~triangle(n, uplo)], before[~triangle(n, uplo)])
+"""
+
 places = pytest.mark.parametrize("place", ["start", "end"])
 
 
@@ -90,6 +126,12 @@ def test_vectors(python: Python, place: str) -> None:
 @places
 def test_dots_with_their_result_and_workspace(python: Python, place: str) -> None:
     python(DOTS, place)
+
+
+@places
+@pytest.mark.parametrize("trans", ["N", "T"])
+def test_updates_of_a_triangle_with_their_workspace(python: Python, trans: str, place: str) -> None:
+    python(UPDATES, trans, place)
 
 
 @pytest.mark.parametrize(("place", "element"), [("start", -1), ("end", 8)])

@@ -153,7 +153,7 @@ def tiling(problem: Problem, profile: Profile) -> tuple[int, dict[str, int | flo
     }  # fmt: skip
     if choose(problem, profile).variant is SMALL:
         return ceil_div(n, rows_per_block), numbers
-    _, plane_ld = plane_run(seen)
+    run, plane_ld = plane_run(seen)
     split_blocks = max(1, min(ceil_div(n * k, profile.min_elements_per_core), profile.vector_cores))
     tile = tile_size(n, profile)
     lines = ceil_div(n, tile)
@@ -164,7 +164,7 @@ def tiling(problem: Problem, profile: Profile) -> tuple[int, dict[str, int | flo
         "row_blocks": ceil_div(n, rows_per_block),
         "plane_ld": plane_ld,
         "split_blocks": split_blocks,
-        "split_per_block": round_up(max(1, ceil_div(n * k, split_blocks)), FLAG_FLOATS),
+        "split_per_block": split_share(n * k, run, split_blocks),
         "per_block": max(1, ceil_div(tiles, profile.cube_cores)),
         "tile": tile,
         "segment_k": segment_k,
@@ -185,12 +185,18 @@ def plane_run(seen: RowMajor) -> tuple[int, int]:
 
 
 LINE_FLOATS = 16
-LONG_RUN = 256
+LONG_RUN = 96
+
+
+def split_share(elements: int, run: int, blocks: int) -> int:
+    """A block's elements of A: whole runs where tiles may be, and else whole units of 32 bytes of a plane."""
+    share = max(1, ceil_div(elements, blocks))
+    return round_up(share, run if share >= run > 0 and run % FLAG_FLOATS == 0 else FLAG_FLOATS)
 
 
 def block_size(n: int, profile: Profile) -> int:
     """Rows and columns of a block."""
-    return profile.syrk_small_block if n < profile.syrk_small_block_n else profile.syrk_block
+    return next(block for least, block in profile.syrk_blocks if n >= least)
 
 
 def tile_size(n: int, profile: Profile) -> int:

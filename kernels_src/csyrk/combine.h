@@ -52,8 +52,8 @@ __simd_vf__ inline void WriteRows(__ubuf__ float* c, __ubuf__ float* sums, float
             if constexpr (spec::kThreeProducts) {
                 Reg::LoadUnAlignPre(aligned, from + kHalfFloats);
                 Reg::LoadUnAlign(other, aligned, from + kHalfFloats);
-                Reg::Sub(im, im, re, all);
-                Reg::Sub(im, im, other, all);
+                Reg::Add(c_im, re, other, all);
+                Reg::Sub(im, c_im, im, all);
                 Reg::Sub(re, re, other, all);
             }
             if constexpr (alpha == Factor::kOther) {
@@ -198,15 +198,10 @@ private:
             SetFlag<HardEvent::MTE2_V>(turn);
             WaitFlag<HardEvent::MTE2_V>(turn);
             WaitFlag<HardEvent::MTE3_V>(turn);
-            if (whole) {
-                Write(At(offset), sums + r * pitch, rows, mine.columns, pitch, scales);
-            } else {
-                for (uint32_t i = 0; i < rows; ++i) {
-                    const Region row = RowOf(mine, r + i);
-                    const uint32_t skipped = static_cast<uint32_t>(row.column - mine.column);
-                    Write(At(offset) + i * kRowFloats, sums + (r + i) * pitch + skipped, 1, row.columns, pitch, scales);
-                }
-            }
+            // At the diagonal of an upper triangle a row begins one element later than the one before.
+            const bool shifted = !whole && upper_;
+            const uint32_t skipped = shifted ? static_cast<uint32_t>(mine.row - mine.column) : 0;
+            Write(At(offset), sums + r * (pitch + shifted) + skipped, rows, mine.columns, pitch + shifted, scales);
             SetFlag<HardEvent::V_MTE3>(turn);
             WaitFlag<HardEvent::V_MTE3>(turn);
             CopyRows<false>(mine, r, rows, offset, whole);

@@ -1,4 +1,4 @@
-// Phase 0: A becomes real planes, A_re, A_im and what the products need besides: -A_im or A_re + A_im. Vector cores own
+// Phase 0: A becomes real planes, A_re, A_im and what the products need besides: -A_im or A_re - A_im. Vector cores own
 // equal runs of A's elements. Each leaves a flag that says whether it saw a number which only the exact kernel can
 // multiply.
 #pragma once
@@ -31,7 +31,7 @@ __simd_vf__ inline void SplitTile(__ubuf__ float* planes, __ubuf__ float* a, __u
     for (uint16_t i = 0; i < full; ++i) {
         Reg::LoadAlign<float, Reg::LoadDist::DIST_DINTLV_B32>(re, im, a + 2 * i * kLanes);
         if constexpr (spec::kThreeProducts) {
-            Reg::Add(third, re, im, all);
+            Reg::Sub(third, re, im, all);
         } else {
             Reg::Neg(third, im, all);
         }
@@ -48,7 +48,7 @@ __simd_vf__ inline void SplitTile(__ubuf__ float* planes, __ubuf__ float* a, __u
         Reg::Adds(re, re, 0.0f, some);  // zero where no element is
         Reg::Adds(im, im, 0.0f, some);
         if constexpr (spec::kThreeProducts) {
-            Reg::Add(third, re, im, all);
+            Reg::Sub(third, re, im, all);
         } else {
             Reg::Neg(third, im, all);
         }
@@ -98,9 +98,11 @@ __aicore__ inline void Split(GM_ADDR a, GM_ADDR workspace, const Tiling& tiling)
     const uint64_t core = static_cast<uint64_t>(GetBlockIdx());
     const uint64_t begin = Smaller(core * tiling.split_per_block, elements);
     const uint64_t end = Smaller(begin + tiling.split_per_block, elements);
-    // Elements that follow each other in memory: a row of A, or a column, or all of it.
-    const uint64_t length = spec::kAlongColumns ? tiling.n : tiling.k;
-    const uint64_t run = length == tiling.lda && length == tiling.plane_ld ? elements : length;
+    // Elements that follow each other in memory: a row of A, or a column. Tiles are whole runs if these are short, and
+    // lie in UB without gaps.
+    const uint64_t run = spec::kAlongColumns ? tiling.n : tiling.k;
+    const uint32_t runs = run % kFlagFloats == 0 ? static_cast<uint32_t>(kSplitElements / run) : 0;
+    const bool dense = run == tiling.lda;
     in.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(a));
     for (uint32_t i = 0; i < kPlanes; ++i) {
         out[i].SetGlobalBuffer(Plane(workspace, tiling, i));
@@ -111,10 +113,18 @@ __aicore__ inline void Split(GM_ADDR a, GM_ADDR workspace, const Tiling& tiling)
     uint64_t number = begin / run;
     uint64_t within = begin - number * run;
     for (uint64_t done = begin; done < end;) {
-        const uint32_t size = static_cast<uint32_t>(Smaller(Smaller(run - within, end - done), kSplitElements));
-        const uint32_t bytes = size * static_cast<uint32_t>(sizeof(float));
+        uint16_t count = 1;
+        uint32_t length = static_cast<uint32_t>(Smaller(Smaller(run - within, end - done), kSplitElements));
+        if (runs > 1 && within == 0 && end - done >= run) {
+            count = static_cast<uint16_t>(Smaller(runs, (end - done) / run));
+            length = static_cast<uint32_t>(run);
+        }
+        const uint32_t size = count * length;
         LocalTensor<float> tile = inputs.AllocTensor<float>();
-        DataCopyPad(tile, in[2 * (number * tiling.lda + within)], DataCopyExtParams{1, 2 * bytes, 0, 0, 0},
+        const uint32_t bytes = 2 * length * static_cast<uint32_t>(sizeof(float));
+        const int64_t gap = 2 * static_cast<int64_t>((tiling.lda - run) * sizeof(float));
+        DataCopyPad(tile, in[2 * (number * tiling.lda + within)],
+                    dense ? DataCopyExtParams{1, count * bytes, 0, 0, 0} : DataCopyExtParams{count, bytes, gap, 0, 0},
                     DataCopyPadExtParams<float>{false, 0, 0, 0});
         inputs.EnQue(tile);
         tile = inputs.DeQue<float>();
@@ -126,16 +136,17 @@ __aicore__ inline void Split(GM_ADDR a, GM_ADDR workspace, const Tiling& tiling)
         inputs.FreeTensor(tile);
         outputs.EnQue(planes);
         planes = outputs.DeQue<float>();
+        const DataCopyExtParams rows{count, bytes / 2, 0, static_cast<int64_t>((tiling.plane_ld - run) * sizeof(float)),
+                                     0};
         for (uint32_t i = 0; i < kPlanes; ++i) {
-            DataCopyPad(out[i][number * tiling.plane_ld + within], planes[i * kSplitElements],
-                        DataCopyExtParams{1, bytes, 0, 0, 0});
+            DataCopyPad(out[i][number * tiling.plane_ld + within], planes[i * kSplitElements], rows);
         }
         outputs.FreeTensor(planes);
         done += size;
-        within += size;
+        within += length;
         if (within == run) {
             within = 0;
-            ++number;
+            number += count;
         }
     }
     LocalTensor<float> last = joined.AllocTensor<float>();

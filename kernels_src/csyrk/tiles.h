@@ -8,7 +8,7 @@ constexpr uint32_t kSums = spec::kThreeProducts ? 3 : 2;
 constexpr uint32_t kPasses = spec::kThreeProducts ? 3 : 4;
 
 // The products of a tile and a piece of k, in the order that they are made: two planes, and the sum they are added to.
-// Three are A_re A_re^T, A_im A_im^T and (A_re + A_im)(A_re + A_im)^T, each a sum of its own. Four are A_re A_re^T for
+// Three are A_re A_re^T, A_im A_im^T and (A_re - A_im)(A_re - A_im)^T, each a sum of its own. Four are A_re A_re^T for
 // the real part, A_re A_im^T and A_im A_re^T for the imaginary one, and (-A_im) A_im^T for the real part again.
 __aicore__ inline constexpr uint32_t LeftPlane(uint32_t pass) {
     return spec::kThreeProducts ? pass : pass / 2 + pass / 3;

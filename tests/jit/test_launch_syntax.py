@@ -96,6 +96,39 @@ def test_a_comment_after_the_kernel_s_name_swallows_nothing() -> None:
     assert without_blanks(code) == '::twin::Launch(k,"k",1,0,s)(x);'
 
 
+KERNELS = """
+extern "C" __global__ __aicore__ void split(GM_ADDR a, Tiling tiling) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+    if (tiling.n > 3) { Split(a); }
+}
+template <int n>
+__global__ __aicore__ void multiply(GM_ADDR a) {
+    // KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+    KERNEL_TASK_TYPE_DEFAULT(  KERNEL_TYPE_MIX_AIC_1_2 /* a cube, two vectors */ );
+}
+extern "C" __global__ __aicore__ void untyped(GM_ADDR a) {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("launch", "rewritten"),
+    [
+        ("split<<<1, 0, s>>>(x);", '::twin::Launch<::AscendC::KERNEL_TYPE_AIV_ONLY>(split, "split", 1, 0, s)(x);'),
+        (
+            "multiply <<<n, 0, s>>>(x);",
+            '::twin::Launch<::AscendC::KERNEL_TYPE_MIX_AIC_1_2>(multiply, "multiply", n, 0, s)(x);',
+        ),
+        ("untyped<<<1, 0, s>>>(x);", '::twin::Launch(untyped, "untyped", 1, 0, s)(x);'),
+        ("other<<<1, 0, s>>>(x);", '::twin::Launch(other, "other", 1, 0, s)(x);'),
+        ("ns::split<<<1, 0, s>>>(x);", '::twin::Launch(ns::split, "ns::split", 1, 0, s)(x);'),
+    ],
+)
+def test_a_launch_says_which_cores_a_kernel_of_the_same_source_runs_on(launch: str, rewritten: str) -> None:
+    """Whether the kernel stands before its launch or behind it; of others the build knows."""
+    assert rewrite_launches(KERNELS + launch) == KERNELS + rewritten
+    assert rewrite_launches(launch + KERNELS) == rewritten + KERNELS
+
+
 @pytest.mark.parametrize(
     ("source", "line", "said"),
     [

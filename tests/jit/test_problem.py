@@ -152,3 +152,65 @@ def test_words_of_bare_parameters_stand_alone() -> None:
             Problem.parse(f"sgemm_strided_batched:{wrong}")
     with pytest.raises(ProblemSyntaxError, match=r"NN \| NT \| TN \| TT, m="):
         Problem.parse("sgemm_strided_batched:XX,m=1,n=1,k=1")
+
+
+scalars = st.complex_numbers(allow_nan=False) | st.floats(allow_nan=False) | st.integers(-1000, 1000).map(float)
+
+
+@given(
+    st.fixed_dictionaries(
+        {"n": st.integers(0, MOST), "k": st.integers(0, MOST)},
+        optional={
+            "form": st.sampled_from(["LN", "LT", "UN", "UT"]),
+            "order": st.sampled_from(["row", "col"]),
+            "alpha": scalars,
+            "beta": scalars,
+            "algorithm": st.sampled_from(["auto", "4m", "3m"]),
+        },
+    )
+)
+def test_complex_scalars_survive_being_printed_and_read(given: dict[str, Any]) -> None:
+    problem = Problem.make("csyrk", given)
+    again = Problem.parse(str(problem))
+    assert Problem.parse(str(again)) == again
+    for name in ("alpha", "beta"):
+        assert complex(again.value(name)) == complex(problem.value(name))
+
+
+@pytest.mark.parametrize(
+    ("line", "printed"),
+    [
+        ("csyrk:LN,n=4,k=3,alpha=1,beta=0", "csyrk:n=4,k=3"),
+        ("csyrk:n=4,k=3,alpha=1+0j,beta=0j", "csyrk:n=4,k=3"),
+        ("csyrk:UT,n=4,k=3,alpha=2,beta=0.5-1j", "csyrk:UT,n=4,k=3,alpha=2,beta=0.5-1j"),
+        ("csyrk:n=4,k=3,alpha=1j", "csyrk:n=4,k=3,alpha=1j"),
+        ("csyrk:n=4,k=3,alpha=(1.50-2j)", "csyrk:n=4,k=3,alpha=1.5-2j"),
+        ("csyrk:n=4,k=3,alpha=1e3,beta=inf", "csyrk:n=4,k=3,alpha=1000,beta=inf"),
+        ("csyrk:n=512,k=64,form=LT,beta=1", "csyrk:LT,n=512,k=64,beta=1"),
+        ("csyrk:n=4,k=3,algorithm=3m,order=col", "csyrk:n=4,k=3,order=col,algorithm=3m"),
+    ],
+)
+def test_a_complex_scalar_is_printed_as_it_can_be_read(line: str, printed: str) -> None:
+    assert str(Problem.parse(line)) == printed
+    assert Problem.parse(printed) == Problem.parse(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("csyrk:n=4", "k= is missing"),
+        ("csyrk:n=4,k=3,alpha=x", "alpha=x: no complex number; 2, 0.5-1j and 1j are some"),
+        ("csyrk:n=4,k=3,beta=1+i", "beta=1+i: no complex number"),
+        ("csyrk:n=4,k=3,alpha=", "no complex number"),
+        ("csyrk:n=4,k=3,alpha=1 + 1j", "no complex number"),
+        ("csyrk:LC,n=4,k=3", "unknown name 'LC'; csyrk takes LN | LT | UN | UT, n=, k="),
+        ("csyrk:LN,UT,n=4,k=3", "form is given twice"),
+        ("csyrk:n=4,k=-3", "at least 0"),
+        ("csyrk:n=1j,k=3", "not a number"),
+        ("csyrk:n=4,k=3,algorithm=2m", "accepted are auto, 4m, 3m"),
+    ],
+)
+def test_what_is_no_problem_of_csyrk_is_refused_with_what_could_be(line: str, said: str) -> None:
+    with pytest.raises(ProblemSyntaxError) as caught:
+        Problem.parse(line)
+    assert said in str(caught.value)

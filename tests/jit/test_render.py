@@ -45,7 +45,7 @@ def test_the_device_is_given_the_launch_as_it_stands_and_the_host_a_call() -> No
         assert "<<<blocks, nullptr, stream>>>" in jitblas.specialize(line, "ascend950pr").source
         host = jitblas.specialize(line, "host").source
         assert "<<<blocks" not in host
-        assert "::twin::Launch(axpy_ex_" in host
+        assert "::twin::Launch<::AscendC::KERNEL_TYPE_AIV_ONLY>(axpy_ex_" in host
         assert "#pragma" not in host.splitlines()[0]
 
 

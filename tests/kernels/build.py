@@ -21,7 +21,7 @@ from jitblas.runtime.host import WAIT
 
 SOURCES = Path(__file__).resolve().parent / "sources"
 UB_BYTES = PROFILES[HOST].ub_bytes
-GROUPS = ("groups",)
+GROUPS = ("groups", "two_kinds")
 """Sources whose kernels run on a cube core and its vector cores."""
 MIXED = (
     ("JITBLAS_CORES", "JITBLAS_MIXED"),

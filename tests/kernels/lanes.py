@@ -33,6 +33,30 @@ def _negative(a: Array, b: Array, selected: Array) -> tuple[Array, Array]:
     return np.where(selected, -a, zero), np.where(selected, -b, zero)
 
 
+def _magnitude(a: Array, b: Array, selected: Array) -> tuple[Array, Array]:
+    zero = np.float32(0)
+    return np.where(selected, np.abs(a), zero), np.where(selected, np.abs(b), zero)
+
+
+def _largest(a: Array, b: Array, selected: Array) -> tuple[Array, Array]:
+    """As the first element; numbers that are NaN are none, and of no number minus infinity is the largest."""
+    first, second = np.zeros((2, LANES), np.float32)
+    for out, values in ((first, a[selected]), (second, b[selected])):
+        out[0] = max(values[~np.isnan(values)], default=-np.inf)
+    return first, second
+
+
+def _not_greater(a: Array, b: Array, selected: Array) -> tuple[Array, Array]:
+    with np.errstate(invalid="ignore"):
+        found = (a <= b) & selected
+    return np.where(found, np.float32(2), np.float32(0)), np.where(found, np.float32(2), BEHIND)
+
+
+def _from_anywhere(a: Array, b: Array, selected: Array) -> tuple[Array, Array]:
+    both = np.concatenate([a, b])
+    return both[1 : 1 + LANES], both[LANES - 3 : 2 * LANES - 3]
+
+
 def _chosen(a: Array, b: Array, selected: Array) -> tuple[Array, Array]:
     return np.where(selected, a, b), np.where(selected, b, a)
 
@@ -60,6 +84,11 @@ OPERATIONS: dict[str, Callable[[Array, Array, Array], tuple[Array, Array]]] = {
     "reg_select": _chosen,
     "reg_select_in_place": _chosen_in_place,
     "reg_compare": _equal,
+    "reg_compare_le": _not_greater,
+    "reg_abs": _magnitude,
+    "reg_abs_in_place": _magnitude,
+    "reg_reduce_max": _largest,
+    "reg_load_unaligned": _from_anywhere,
 }
 """What two registers and the lanes that a mask selects become: two registers."""
 

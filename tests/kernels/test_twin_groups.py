@@ -70,3 +70,12 @@ def test_l1_holds_fractals(rows: int, columns: int, zn: int) -> None:
     out = np.zeros(expected.size, np.float32)
     run("groups", "launch_fractals", out, matrix, rows, columns, zn, expected.size)
     assert (out == expected.reshape(-1)).all()
+
+
+@pytest.mark.parametrize(("blocks", "groups"), [(1, 1), (5, 3), (64, 40)])
+def test_kernels_of_vector_cores_and_of_groups_stand_in_one_source(blocks: int, groups: int) -> None:
+    """Each runs on its own kind of cores, the second after the first."""
+    sums, out = np.zeros((groups, 3), np.int64), np.zeros((blocks, 3), np.int64)
+    run("two_kinds", "launch_both", sums, out, groups, blocks=blocks)
+    assert out.tolist() == [[1 + block, blocks, 0] for block in range(blocks)]
+    assert sums.tolist() == [[1 + group, 10 * (1 + group), 10 * (1 + group)] for group in range(groups)]

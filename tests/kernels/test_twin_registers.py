@@ -92,3 +92,19 @@ def test_numbers_are_equal_as_ieee_754_has_it() -> None:
     b[0], b[7] = -0.0, np.inf
     found = lanes.operate("reg_compare", a, b, lanes.LANES)[: lanes.LANES] == 2
     assert found.tolist() == [index % 5 != 1 for index in range(lanes.LANES)]
+
+
+def test_nan_is_not_below_any_number_nor_any_number_below_it() -> None:
+    values = np.array([-np.inf, -1, -0.0, 0, 1e-45, 2, np.inf, np.nan], "f4")
+    a, b = np.repeat(values, 8), np.tile(values, 8)
+    found = lanes.operate("reg_compare_le", a, b, lanes.LANES)[: lanes.LANES] == 2
+    with np.errstate(invalid="ignore"):
+        assert found.tolist() == (a <= b).tolist()
+    assert found[2 * 8 + 3] and found[3 * 8 + 2] and not found[7 * 8 + 7]
+
+
+def test_a_comparison_may_narrow_the_mask_it_is_made_under() -> None:
+    """Lanes that the mask leaves out are not found, whatever they hold."""
+    zeros = np.zeros(lanes.LANES, "f4")
+    found = lanes.operate("reg_compare_le", zeros, zeros, 5)[: lanes.LANES] == 2
+    assert found.tolist() == [True] * 5 + [False] * (lanes.LANES - 5)

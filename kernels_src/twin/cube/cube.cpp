@@ -424,7 +424,8 @@ static void LoadLeft(void* l0a, const float* data, int64_t row_step, int64_t col
 static void LoadRight(void* l0b, const float* data, int64_t row_step, int64_t column_step, uint64_t depth,
                       uint64_t columns, uint32_t pack) {
     JitblasOperand* operand = static_cast<JitblasOperand*>(l0b);
-    const bool small = static_cast<int64_t>(depth) * row_step <= kSmallRight;
+    const bool spread = row_step % kLineFloats == 0 && row_step / kLineFloats % 2 == 1;
+    const bool small = static_cast<int64_t>(depth) * row_step <= (spread ? kSmallLeft : kSmallRight);
     if (columns % kWords == 0 && column_step == 1 && (small || pack == 0)) {
         *operand = {data, row_step, 1, 0};
         return;
@@ -443,7 +444,7 @@ static void MultiplyAdd(const JitblasProduct* product) {
     const uint32_t most = left.packed != 0 ? kRows<kMostVectors> : RowsOf(panels.Length(0));
     const uint32_t m = static_cast<uint32_t>(product->m);
     const Cut parts(m, CeilDiv(m, most));
-    const bool streams = right.packed != 0 && panels.length * panels.parts * k >= kStreams;
+    const bool streams = panels.length * panels.parts * k >= kStreams;
     Ahead ahead_left(product->ahead_left, product->ahead_left_bytes);
     Ahead ahead_right(product->ahead_right, product->ahead_right_bytes);
     Block block;
