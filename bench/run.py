@@ -1,6 +1,6 @@
 """Regenerates every figure: problem files, costs and limits, as JSON in a folder and as Markdown on stdout.
 
-python bench/run.py [--out FOLDER] [--repeats N] [--only problems,costs,limits] [--cold] [--threads 1,all]
+python bench/run.py [FILE ...] [--out FOLDER] [--repeats N] [--only problems,costs,limits] [--cold] [--threads 1,all]
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from jitblas.arrays import DeviceArray
 from jitblas.handle import Handle
 from jitblas.jit.kernels import load
 from jitblas.jit.specialization import specialize
@@ -75,6 +76,14 @@ def run(
     status = prepared.launch(prepared.blocks, argument, *addresses, prepared.tiling)
     if status != 0:
         fail(handle, status)
+
+
+def keep_until_done(handle: Handle, operands: tuple[Any, ...], *others: Any) -> None:
+    """Keep an asynchronous call's operands alive until it is done; device arrays are told which stream uses them."""
+    handle.stream.keep(*operands, *others)
+    for operand in operands:
+        if isinstance(operand, DeviceArray):
+            operand.used_on(handle.stream)
 
 
 def fail(handle: Handle, status: int) -> None:

@@ -212,8 +212,11 @@ class Workspace(Unique):
     ----------
     size : bytes there are now; 0 before the first use of a handle's own workspace
     owned : False for a workspace of the user's
-    moved : called when the address of a workspace of the handle's own is gone
+
+    Parameters
+    ----------
     owner : what a workspace of the user's lives in
+    moved : called when the address of a workspace of the handle's own is gone
     """
 
     def __init__(
@@ -320,7 +323,9 @@ class Handle(Unique):
 
     @csyrk_algorithm.setter
     def csyrk_algorithm(self, algorithm: str) -> None:
-        if algorithm not in ("auto", "4m", "3m"):
+        from jitblas.operators.csyrk import ALGORITHMS
+
+        if algorithm not in ALGORITHMS:
             raise ValueError(f"csyrk_algorithm={algorithm!r}: accepted are 'auto', '4m' and '3m'")
         self._csyrk_algorithm = algorithm
 
@@ -387,6 +392,14 @@ class Handle(Unique):
             )
             if not isinstance(address, int) or not isinstance(size, int) or size < 0 or address <= 0:
                 raise TypeError("workspace: accepted are None, a DeviceArray and (address, bytes)")
+            target = getattr(workspace, "target", self.target)
+            if target != self.target:
+                raise StatusError(
+                    Status.INVALID_VALUE,
+                    "Handle",
+                    "workspace",
+                    f"workspace is on {target}, the handle on {self.target}",
+                )
             chosen = Workspace(self._stream, address, size, owner=workspace if owner is None else owner)
         if previous is not None:
             previous.release()

@@ -91,7 +91,7 @@ def matrix(values, pad):
     view[...] = values
     return kept, view
 
-shapes = [(1, 1), (5, 7), (16, 11), (17, 17), (33, 31), (20, 49), (97, 129), (150, 40), (64, 1), (3, 100)]
+shapes = [(1, 1), (5, 7), (16, 11), (17, 17), (33, 31), (20, 49), (99, 32), (97, 129), (150, 40), (64, 1), (3, 100)]
 for (n, k), pad, (alpha, beta), uplo in itertools.product(shapes, (0, 1), ((1, 0), (2j, 1)), "LU"):
     of = numbers(n, k)
     kept_a, a = matrix(of.a if trans == "N" else of.a.T, pad)

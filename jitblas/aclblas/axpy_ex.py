@@ -8,8 +8,8 @@ from typing import Any
 from jitblas.aclblas.enums import ACL_BF16, ACL_FLOAT, ACL_FLOAT16
 from jitblas.aclblas.pointers import check_operand, integer, locate, read_scalar
 from jitblas.aclblas.status import Refused, check_handle, guarded
-from jitblas.arrays import ITEM_BYTES, MAX_SIZE, DeviceArray
-from jitblas.dispatch import prepare, run
+from jitblas.arrays import ITEM_BYTES, MAX_SIZE
+from jitblas.dispatch import keep_until_done, prepare, run
 from jitblas.errors import Status
 from jitblas.handle import Handle
 
@@ -71,10 +71,7 @@ def aclblasAxpyEx(
         address = scalar if device_alpha else None
         run(handle, prepared, x_address, y_address, address, wait=False, overlapping=overlapping)
         if device_alpha or not (type(x) is int and type(y) is int):
-            handle.stream.keep(x, y, alpha if device_alpha else None)
-            for used in (x, y):
-                if isinstance(used, DeviceArray):
-                    used.used_on(handle.stream)
+            keep_until_done(handle, (x, y), alpha if device_alpha else None)
     except TypeError:
         raise
     except Exception as error:

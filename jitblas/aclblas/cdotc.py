@@ -6,8 +6,8 @@ from typing import Any
 
 from jitblas.aclblas.pointers import check_operand, integer, locate
 from jitblas.aclblas.status import Refused, check_handle, guarded
-from jitblas.arrays import MAX_SIZE, DeviceArray
-from jitblas.dispatch import prepare, run
+from jitblas.arrays import MAX_SIZE
+from jitblas.dispatch import keep_until_done, prepare, run
 from jitblas.errors import Status
 from jitblas.handle import Handle
 from jitblas.operators.cdotc import ITEM_BYTES
@@ -59,10 +59,7 @@ def aclblasCdotc(handle: Handle | None, n: int, x: Any, incx: int, y: Any, incy:
                 check_operand(name, vector, address, end, "c64", handle, needed, why, operator="cdotc")
         _launch(handle, n, x_address, incx, y_address, incy, result_address)
         if not (type(x) is int and type(y) is int and type(result) is int):
-            handle.stream.keep(x, y, result)
-            for used in (x, y, result):
-                if isinstance(used, DeviceArray):
-                    used.used_on(handle.stream)
+            keep_until_done(handle, (x, y, result))
     except TypeError:
         raise
     except Exception as error:

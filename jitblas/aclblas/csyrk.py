@@ -15,9 +15,9 @@ from jitblas.aclblas.pointers import (
     trans_letter,
 )
 from jitblas.aclblas.status import Refused, check_handle, guarded
-from jitblas.arrays import MAX_SIZE, DeviceArray
+from jitblas.arrays import MAX_SIZE
 from jitblas.blas.csyrk import set_scalars
-from jitblas.dispatch import prepare, run
+from jitblas.dispatch import keep_until_done, prepare, run
 from jitblas.errors import Status
 from jitblas.handle import Handle
 from jitblas.operators.csyrk import ITEM_BYTES
@@ -77,7 +77,7 @@ def aclblasCsyrk(
             k = 0
         addresses = {}
         for name, pointer, runs, length, ld in (("C", C, n, n, ldc), ("A", A, columns, rows, lda)):
-            if name == "A" and k == 0:
+            if name == "A" and k == 0 and not on_device:
                 continue
             address, end = locate(pointer, name)
             if address == 0:
@@ -99,10 +99,7 @@ def aclblasCsyrk(
             beta_address if device_beta else None, workspace, wait=False,
         )  # fmt: skip
         if on_device or not (type(A) is int and type(C) is int):
-            handle.stream.keep(A, C, alpha if device_alpha else None, beta if device_beta else None)
-            for used in (A, C):
-                if isinstance(used, DeviceArray):
-                    used.used_on(handle.stream)
+            keep_until_done(handle, (A, C), alpha if device_alpha else None, beta if device_beta else None)
     except TypeError:
         raise
     except Exception as error:

@@ -8,6 +8,7 @@ import numpy as np
 
 from jitblas.aclblas.pointers import integer, locate
 from jitblas.aclblas.status import Refused, check_handle, guarded, last_error
+from jitblas.arrays import DeviceArray
 from jitblas.errors import Status, StatusError
 from jitblas.handle import Handle, Stream
 
@@ -43,6 +44,10 @@ def aclblasSetWorkspace(handle: Handle | None, ptr: Any, size: int) -> Status:
         address, end = locate(ptr, "ptr")
         if address == 0:
             raise Refused(Status.INVALID_VALUE, "ptr is null")
+        if isinstance(ptr, np.ndarray) and not h.runtime.shares_host_memory:
+            raise Refused(Status.INVALID_VALUE, f"ptr is a NumPy array in host memory, the handle is on {h.target}")
+        if isinstance(ptr, DeviceArray) and ptr.target != h.target:
+            raise Refused(Status.INVALID_VALUE, f"ptr is on {ptr.target}, the handle on {h.target}")
         if isinstance(ptr, np.ndarray) and not ptr.flags.writeable:
             raise Refused(Status.INVALID_VALUE, "the array at ptr is read-only, and a workspace is written")
         if end is not None and end - address < nbytes:

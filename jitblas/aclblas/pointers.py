@@ -119,16 +119,16 @@ def check_operand(
                 f"it with jitblas.array(), or call jitblas.{operator}, which stages",
             )  # fmt: skip
         if word_of(array.dtype) not in (word, f"uint{8 * array.itemsize}") or (array.itemsize != ITEM_BYTES[word]):
-            raise Refused(Status.INVALID_VALUE, f"{name} is an array of {array.dtype}, its type argument says {word}")
+            raise Refused(Status.INVALID_VALUE, f"{name} is an array of {array.dtype}; {word} is needed")
         if output and not array.flags.writeable:
             raise Refused(Status.INVALID_VALUE, f"{name} is read-only and would be written")
     elif isinstance(array, DeviceArray):
         if array.target != handle.target:
             raise Refused(Status.INVALID_VALUE, f"{name} is on {array.target}, the handle on {handle.target}")
         if array.dtype != word:
-            raise Refused(Status.INVALID_VALUE, f"{name} is an array of {array.dtype}, its type argument says {word}")
+            raise Refused(Status.INVALID_VALUE, f"{name} is an array of {array.dtype}; {word} is needed")
     elif (kind := _torch_word(array)) is not None and kind != word:
-        raise Refused(Status.INVALID_VALUE, f"{name} is a tensor of {kind}, its type argument says {word}")
+        raise Refused(Status.INVALID_VALUE, f"{name} is a tensor of {kind}; {word} is needed")
     if end is not None and end - address < needed:
         raise Refused(Status.INVALID_VALUE, f"{name} has {max(end - address, 0)} bytes, {why} need {needed}")
 
@@ -160,11 +160,10 @@ def read_scalar(name: str, scalar: Any, address: int, handle: Handle, word: str 
         raise Refused(Status.INVALID_VALUE, f"{name} is a tensor of {scalar.numel()} {kind}; one {word} is needed")
     elif isinstance(scalar, _CTYPES_DATA) and not isinstance(scalar, _CTYPES_POINTERS):
         # A c_float, or an array of them; of a complex number two, or a structure of two.
-        floats = ctypes.sizeof(scalar) // ctypes.sizeof(ctypes.c_float)
         of_floats = getattr(scalar, "_type_", None) in ("f", ctypes.c_float) or (
             word == "c64" and [kind for _, kind, *_ in getattr(scalar, "_fields_", ())] == [ctypes.c_float] * 2
         )
-        if not of_floats or 4 * floats < dtype.itemsize:
+        if not of_floats or ctypes.sizeof(scalar) < dtype.itemsize:
             needed = "a c_float" if word == "fp32" else "an array or a structure of two c_float"
             raise Refused(Status.INVALID_VALUE, f"{name} is a {type(scalar).__name__}; {needed} is needed")
     elif handle.runtime.is_device_pointer(address):

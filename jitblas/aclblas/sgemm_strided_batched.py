@@ -13,8 +13,8 @@ from jitblas.aclblas.pointers import (
     trans_letter,
 )
 from jitblas.aclblas.status import Refused, check_handle, guarded
-from jitblas.arrays import MAX_SIZE, DeviceArray
-from jitblas.dispatch import prepare, run
+from jitblas.arrays import MAX_SIZE
+from jitblas.dispatch import keep_until_done, prepare, run
 from jitblas.errors import Status
 from jitblas.handle import Handle
 from jitblas.operators.sgemm_strided_batched import LARGEST_STRIDE, matrices_overlap
@@ -97,7 +97,7 @@ def aclblasSgemmStridedBatched(
             k = 0
         addresses = {}
         operands = [("C", C, n, m, ldc, stride_c)]
-        if k:
+        if k or on_device:
             operands += [
                 ("A", A, a_columns, a_rows, lda, stride_a),
                 ("B", B, b_columns, b_rows, ldb, stride_b),
@@ -123,10 +123,7 @@ def aclblasSgemmStridedBatched(
             alpha_address if device_alpha else None, beta_address if device_beta else None, wait=False,
         )  # fmt: skip
         if on_device or not (type(A) is int and type(B) is int and type(C) is int):
-            handle.stream.keep(A, B, C, alpha if device_alpha else None, beta if device_beta else None)
-            for used in (A, B, C):
-                if isinstance(used, DeviceArray):
-                    used.used_on(handle.stream)
+            keep_until_done(handle, (A, B, C), alpha if device_alpha else None, beta if device_beta else None)
     except TypeError:
         raise
     except Exception as error:

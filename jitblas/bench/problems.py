@@ -13,6 +13,7 @@ import numpy as np
 from jitblas.bench.measure import Call
 from jitblas.errors import Error
 from jitblas.operators import axpy_ex, cdotc, csyrk, sgemm_strided_batched
+from jitblas.operators.base import DENSE
 from jitblas.problem import Problem, expand
 
 Array = np.ndarray[Any, Any]
@@ -181,8 +182,8 @@ class GemmData:
 
     def __init__(self, problem: Problem) -> None:
         values = dict(problem.values)
-        dense = all(values[name] == sgemm_strided_batched.DENSE for name in ("lda", "ldb", "ldc"))
-        strides = all(values[name] == sgemm_strided_batched.DENSE for name in ("stridea", "strideb", "stridec"))
+        dense = all(values[name] == DENSE for name in ("lda", "ldb", "ldc"))
+        strides = all(values[name] == DENSE for name in ("stridea", "strideb", "stridec"))
         sizes = [problem.value(name) for name in ("m", "n", "k", "batch")]
         if not (dense and strides) or problem.value("order") != "row" or min(sizes) < 1:
             raise Error(f"{problem}: contiguous matrices in row order, none of them empty, are what is measured")
@@ -243,7 +244,7 @@ class SyrkData:
 
     def __init__(self, problem: Problem) -> None:
         n, k = problem.value("n"), problem.value("k")
-        if not problem.value("lda") == problem.value("ldc") == sgemm_strided_batched.DENSE or min(n, k) < 1:
+        if not problem.value("lda") == problem.value("ldc") == DENSE or min(n, k) < 1:
             raise Error(f"{problem}: dense matrices, none of them empty, are what is measured")
         self.problem = problem
         self.work = csyrk.flops(problem)

@@ -17,7 +17,7 @@ from jitblas.blas.operands import (
     vector_elements,
     vector_on_device,
 )  # fmt: skip
-from jitblas.dispatch import Prepared, prepare, run
+from jitblas.dispatch import Prepared, keep_until_done, prepare, run
 from jitblas.errors import Status, StatusError
 from jitblas.handle import Handle
 from jitblas.operators.axpy_ex import DTYPES
@@ -95,10 +95,7 @@ def launch_axpy_ex(handle: Handle, alpha: Any, vx: Vector, vy: Vector, prepared:
     prepared.tiling.alpha = value
     run(handle, prepared, vx.address, vy.address, address, wait=not asynchronous)
     if asynchronous:
-        handle.stream.keep(vx.owner, vy.owner, kept)
-        for used in (vx.owner, vy.owner):
-            if isinstance(used, DeviceArray):
-                used.used_on(handle.stream)
+        keep_until_done(handle, (vx.owner, vy.owner), kept)
     elif overlap:
         handle.stream.keep()  # keeps nothing more and lets the copy of x go
 

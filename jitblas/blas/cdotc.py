@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from jitblas.arrays import DeviceArray, Operand, Vector, as_operand, as_vector, check_alignment, empty, invalid
+from jitblas.arrays import Operand, Vector, as_operand, as_vector, check_alignment, empty, invalid
 from jitblas.blas.operands import address_of, chosen_handle, copy, vector_elements, vector_on_device
-from jitblas.dispatch import Prepared, prepare, run
+from jitblas.dispatch import Prepared, keep_until_done, prepare, run
 from jitblas.errors import Status, StatusError
 from jitblas.handle import Handle
 from jitblas.operators.cdotc import ITEM_BYTES
@@ -101,10 +101,7 @@ def launch_cdotc(handle: Handle, x: Vector, y: Vector, out: Operand, prepared: P
         if not asynchronous and not reachable:
             handle.stream.synchronize()
     if asynchronous:
-        handle.stream.keep(x.owner, y.owner, out.owner)
-        for used in (x.owner, y.owner, out.owner):
-            if isinstance(used, DeviceArray):
-                used.used_on(handle.stream)
+        keep_until_done(handle, (x.owner, y.owner, out.owner))
 
 
 def _staged(handle: Handle, vector: Vector) -> Vector:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from jitblas.arrays import DeviceArray, invalid
-from jitblas.blas.matrices import Matrices, apart, as_matrices, is_transposed, new_array, on_device, stored
-from jitblas.blas.operands import address_of, as_complex_scalar, chosen_handle, copy, scalar_apart
-from jitblas.dispatch import Prepared, prepare, run
-from jitblas.errors import StatusError
+from jitblas.blas.matrices import Matrices, apart, as_matrices, is_transposed, new_array, staged
+from jitblas.blas.operands import as_scalar, chosen_handle, scalar_apart
+from jitblas.dispatch import Prepared, keep_until_done, prepare, run
 from jitblas.handle import Handle
+from jitblas.operators.csyrk import ALGORITHMS
 
 OPERATOR = "csyrk"
 
@@ -48,9 +46,11 @@ def csyrk(
 
     Notes
     -----
-    Each component is within (8 + sqrt(k)) * 2^-24 * sum(|a_ip| |a_jp|) of the exact one with either algorithm. Relative
-    to itself an imaginary part is less exact with "3m" where it is much smaller than the real products it comes from:
-    "4m" makes it from products of real and imaginary parts alone.
+    With either algorithm each component of c_ij is within (8 + sqrt(k)) * 2^-24 * (|alpha| sum(|a_ip| |a_jp|) +
+    |beta c_ij|) of the exact one; where a few hundred numbers are equal, and their real and imaginary parts of opposite
+    sign, imaginary parts with "3m" within twice that. Relative to itself an imaginary part is less exact with "3m"
+    where it is much smaller than the real products it comes from: "4m" makes it from products of real and imaginary
+    parts alone.
 
     Memory order is free: C- and F-ordered matrices, and slices of either, are used where they are. With beta 0 c is not
     read, with alpha 0 a is not. Rows and columns of a that hold infinities, NaN or huge numbers are computed by the
@@ -69,13 +69,13 @@ def csyrk(
     turned = is_transposed(trans, OPERATOR, "trans")
     if not isinstance(uplo, str) or uplo not in ("L", "U"):
         raise invalid(OPERATOR, "uplo", f"it is {uplo!r}; accepted are 'L' and 'U'")
-    if not isinstance(algorithm, str) or algorithm not in ("auto", "4m", "3m"):
+    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         raise invalid(OPERATOR, "algorithm", f"it is {algorithm!r}; accepted are 'auto', '4m' and '3m'")
     operand = as_matrix(a, "a", handle.target)
     if turned:
         operand = operand.transposed()
-    value_a, device_a = as_complex_scalar(alpha, OPERATOR, "alpha", handle)
-    value_b, device_b = as_complex_scalar(beta, OPERATOR, "beta", handle)
+    value_a, device_a = as_scalar(alpha, OPERATOR, "alpha", handle, "c64")
+    value_b, device_b = as_scalar(beta, OPERATOR, "beta", handle, "c64")
     shape = (operand.rows, operand.rows)
     if c is None:
         if device_b is not None or value_b != 0:
@@ -118,26 +118,23 @@ def launch(handle: Handle, update: Update, prepared: Prepared | None = None) -> 
     if no_product and not scalars_on_device and beta == 1:
         return
     if not handle.runtime.shares_host_memory and not (a.device and c.device):
-        _staged(handle, update)
+        staged(handle, OPERATOR, update, ("a", "c"), launch)
         return
     asynchronous = a.device or c.device or scalars_on_device
+    if prepared is None:
+        prepared = _prepared(handle, update, 0 if no_product else a.columns, scalars_on_device)
+    workspace = handle.workspace.reserve(prepared.workspace) if prepared.workspace else None
     first, last = c.span
     kept: list[Any] = []
     if not no_product:
         a = apart(handle, a, first, last, kept)
-    if prepared is None:
-        prepared = _prepared(handle, update, 0 if no_product else a.columns, scalars_on_device)
     set_scalars(prepared, alpha, beta)
     (alpha_address, alpha_kept), (beta_address, beta_kept) = (
         scalar_apart(handle, scalar, first, last) for scalar in (alpha_array, beta_array)
     )
-    workspace = handle.workspace.reserve(prepared.workspace) if prepared.workspace else None
     run(handle, prepared, a.address, c.address, alpha_address, beta_address, workspace, wait=not asynchronous)
     if asynchronous:
-        handle.stream.keep(a.owner, c.owner, alpha_kept, beta_kept, *kept)
-        for used in (a.owner, c.owner):
-            if isinstance(used, DeviceArray):
-                used.used_on(handle.stream)
+        keep_until_done(handle, (a.owner, c.owner), alpha_kept, beta_kept, *kept)
     elif kept:
         handle.stream.keep()  # keeps nothing more and lets the copies go
 
@@ -157,26 +154,3 @@ def _prepared(handle: Handle, update: Update, k: int, scalars_on_device: bool) -
         handle, OPERATOR, form, c.rows, k, "col" if c.by_columns else "row", a.ld, c.ld, 1.0, 1.0, update.algorithm,
         "device" if scalars_on_device else "host",
     )  # fmt: skip
-
-
-def _staged(handle: Handle, update: Update) -> None:
-    """Operands in host memory and a device that cannot see it: copies there, in their memory order, and of c back."""
-    c = update.c
-    host = None if c.device else np.ascontiguousarray(stored(c))
-    sources: list[Any] = []  # stay until the copies are made
-    try:
-        staged = update._replace(
-            a=on_device(handle, OPERATOR, "a", update.a, sources), c=on_device(handle, OPERATOR, "c", c, sources)
-        )
-        launch(handle, staged)
-        if host is not None:
-            copy(handle, address_of(host), staged.c.address, host.nbytes, "to_host")
-    except BaseException:
-        try:
-            handle.stream.synchronize()  # what is queued still uses the copies, which go when this call ends
-        except StatusError:
-            pass  # the error on its way is the first one
-        raise
-    handle.stream.synchronize()
-    if host is not None:
-        stored(c)[...] = host

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,6 @@ from jitblas.arrays import (
     empty,
     invalid,
     numpy_dtype,
-    zeros,
 )
 from jitblas.blas.operands import address_of, copied_span, copy, elements
 from jitblas.errors import Status, StatusError
@@ -136,11 +136,11 @@ def apart(handle: Handle, operand: Matrices, first: int, last: int, kept: list[A
     return operand._replace(address=address)
 
 
-def on_device(handle: Handle, operator: str, name: str, matrices: Matrices, sources: list[Any]) -> Matrices:
+def _on_device(handle: Handle, operator: str, name: str, matrices: Matrices, sources: list[Any]) -> Matrices:
     """Device memory for matrices, one after the other, with what they hold."""
     if matrices.device:
         return matrices
-    source = np.ascontiguousarray(stored(matrices))
+    source = np.ascontiguousarray(_stored(matrices))
     sources.append(source)
     memory = empty(source.shape, matrices.dtype, target=handle.target)
     copy(handle, memory.address, address_of(source), source.nbytes, "to_device")
@@ -148,21 +148,53 @@ def on_device(handle: Handle, operator: str, name: str, matrices: Matrices, sour
     return made.transposed() if matrices.by_columns else made
 
 
-def stored(matrices: Matrices) -> np.ndarray[Any, Any]:
+def _stored(matrices: Matrices) -> np.ndarray[Any, Any]:
     """A NumPy view of matrices in host memory whose last axis is the contiguous one."""
     along_rows = matrices.transposed() if matrices.by_columns else matrices
     return elements(along_rows.address, along_rows.shape, along_rows.strides, matrices.item)
 
 
+def staged(
+    handle: Handle, operator: str, call: Any, names: tuple[str, ...], launch: Callable[[Handle, Any], None]
+) -> None:
+    """Launch where operands are in host memory that the device cannot see: copies there, and of `c` back.
+
+    `call` is a named tuple whose fields `names` are matrices, "c" among them.
+    """
+    c: Matrices = call.c
+    host = None if c.device else np.ascontiguousarray(_stored(c))
+    sources: list[Any] = []  # stay until the copies are made
+    try:
+        copies = {name: _on_device(handle, operator, name, getattr(call, name), sources) for name in names}
+        launch(handle, call._replace(**copies))
+        if host is not None:
+            copy(handle, address_of(host), copies["c"].address, host.nbytes, "to_host")
+    except BaseException:
+        try:
+            handle.stream.synchronize()  # what is queued still uses the copies, which go when this call ends
+        except StatusError:
+            pass  # the error on its way is the first one
+        raise
+    handle.stream.synchronize()
+    if host is not None:
+        _stored(c)[...] = host
+
+
 def new_array(shape: tuple[int, ...], dtype: str, operands: tuple[Any, ...], handle: Handle, *, zeroed: bool) -> Any:
-    """An array for a result, of the kind that the operands are."""
+    """An array for a result, of the kind that the operands are; zeros come in the order of the handle's stream."""
     torch = sys.modules.get("torch")
     for operand in operands:
         if isinstance(operand, DeviceArray):
-            return (zeros if zeroed else empty)(shape, dtype, target=handle.target)
-        if torch is not None and isinstance(operand, torch.Tensor):
-            made = torch.zeros if zeroed else torch.empty
-            return made(shape, dtype=getattr(torch, TYPE_NAMES[dtype]), device=operand.device)
+            made = empty(shape, dtype, target=handle.target)
+            address, nbytes = made.address, made.nbytes
+        elif torch is not None and isinstance(operand, torch.Tensor):
+            made = torch.empty(shape, dtype=getattr(torch, TYPE_NAMES[dtype]), device=operand.device)
+            address, nbytes = made.data_ptr(), made.numel() * made.element_size()
+        else:
+            continue
+        if zeroed and nbytes:
+            handle.runtime.set_async(address, 0, nbytes, handle.stream.address)
+        return made
     return (np.zeros if zeroed else np.empty)(shape, numpy_dtype(dtype))
 
 

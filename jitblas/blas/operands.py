@@ -23,55 +23,34 @@ def chosen_handle(handle: Handle | None, operator: str) -> Handle:
     return handle
 
 
-def as_scalar(value: Any, operator: str, name: str, handle: Handle) -> tuple[float, DeviceArray | None]:
-    """A real scalar as a number, or as the DeviceArray that holds it."""
-    if type(value) is float:
+def as_scalar(
+    value: Any, operator: str, name: str, handle: Handle, word: str = "fp32"
+) -> tuple[Any, DeviceArray | None]:
+    """A scalar as a float (c64: as a complex number), or as the DeviceArray of one element that holds it."""
+    if type(value) is float and word == "fp32":
         return value, None
     if isinstance(value, DeviceArray):
-        if value.size != 1 or value.dtype != "fp32" or value.target != handle.target:
+        if value.size != 1 or value.dtype != word or value.target != handle.target:
             raise StatusError(
                 Status.INVALID_VALUE,
                 operator,
                 name,
-                f"{name}: one fp32 element on {handle.target} is accepted, this is {value!r}",
+                f"{name}: one {word} element on {handle.target} is accepted, this is {value!r}",
             )
         return 0.0, value
     if isinstance(value, np.ndarray) and value.size == 1:
         value = value.reshape(())[()]
+    real = word == "fp32"
     try:
-        if isinstance(value, (str, bytes, np.ndarray, np.complexfloating)):
+        if isinstance(value, (str, bytes, np.ndarray)) or (real and isinstance(value, np.complexfloating)):
             raise TypeError
-        return float(value), None
+        return (float(value) if real else complex(value)), None
     except OverflowError:
         raise TypeError(f"{operator}: {name} is {value}, which no floating-point number can hold") from None
     except (TypeError, ValueError, ArithmeticError):
+        accepted = "a real number" if real else "a number"
         raise TypeError(
-            f"{operator}: {name} is a {type(value).__name__}; a real number or a DeviceArray of one element is accepted"
-        ) from None
-
-
-def as_complex_scalar(value: Any, operator: str, name: str, handle: Handle) -> tuple[complex, DeviceArray | None]:
-    """A scalar as a complex number, or as the DeviceArray of one complex element that holds it."""
-    if isinstance(value, DeviceArray):
-        if value.size != 1 or value.dtype != "c64" or value.target != handle.target:
-            raise StatusError(
-                Status.INVALID_VALUE,
-                operator,
-                name,
-                f"{name}: one c64 element on {handle.target} is accepted, this is {value!r}",
-            )
-        return 0j, value
-    if isinstance(value, np.ndarray) and value.size == 1:
-        value = value.reshape(())[()]
-    try:
-        if isinstance(value, (str, bytes, np.ndarray)):
-            raise TypeError
-        return complex(value), None
-    except OverflowError:
-        raise TypeError(f"{operator}: {name} is {value}, which no floating-point number can hold") from None
-    except (TypeError, ValueError, ArithmeticError):
-        raise TypeError(
-            f"{operator}: {name} is a {type(value).__name__}; a number or a DeviceArray of one c64 element is accepted"
+            f"{operator}: {name} is a {type(value).__name__}; {accepted} or a DeviceArray of one element is accepted"
         ) from None
 
 

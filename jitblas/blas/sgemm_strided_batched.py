@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from jitblas.arrays import DeviceArray
-from jitblas.blas.matrices import Matrices, apart, as_matrices, is_transposed, new_array, on_device, stored
-from jitblas.blas.operands import address_of, as_scalar, chosen_handle, copy, scalar_apart
-from jitblas.dispatch import Prepared, prepare, run
+from jitblas.blas.matrices import Matrices, apart, as_matrices, is_transposed, new_array, staged
+from jitblas.blas.operands import as_scalar, chosen_handle, scalar_apart
+from jitblas.dispatch import Prepared, keep_until_done, prepare, run
 from jitblas.errors import Status, StatusError
 from jitblas.handle import Handle
 
@@ -114,7 +112,7 @@ def launch(handle: Handle, product: Product, prepared: Prepared | None = None) -
     if empty_product and not on_device and beta == 1:
         return
     if not handle.runtime.shares_host_memory and not (a.device and b.device and c.device):
-        _staged(handle, product)
+        staged(handle, OPERATOR, product, ("a", "b", "c"), launch)
         return
     asynchronous = a.device or b.device or c.device or on_device
     first, last = c.span
@@ -132,10 +130,7 @@ def launch(handle: Handle, product: Product, prepared: Prepared | None = None) -
         handle, prepared, left.address, right.address, c.address, alpha_address, beta_address, wait=not asynchronous,
     )  # fmt: skip
     if asynchronous:
-        handle.stream.keep(a.owner, b.owner, c.owner, alpha_kept, beta_kept, *kept)
-        for used in (a.owner, b.owner, c.owner):
-            if isinstance(used, DeviceArray):
-                used.used_on(handle.stream)
+        keep_until_done(handle, (a.owner, b.owner, c.owner), alpha_kept, beta_kept, *kept)
     elif kept:
         handle.stream.keep()  # keeps nothing more and lets the copies go
 
@@ -150,31 +145,6 @@ def _prepared(
         "col" if c.by_columns else "row", a.ld, b.ld, c.ld, a.stride, b.stride, c.stride,
         1.0 if alpha == 1 else 2.0, 0.0 if beta == 0 else 1.0, "device" if on_device else "host",
     )  # fmt: skip
-
-
-def _staged(handle: Handle, product: Product) -> None:
-    """Operands in host memory and a device that cannot see it: copies there, in their memory order, and of c back."""
-    a, b, c = product.a, product.b, product.c
-    host = None if c.device else np.ascontiguousarray(stored(c))
-    sources: list[Any] = []  # stay until the copies are made
-    try:
-        staged = product._replace(
-            a=on_device(handle, OPERATOR, "a", a, sources),
-            b=on_device(handle, OPERATOR, "b", b, sources),
-            c=on_device(handle, OPERATOR, "c", c, sources),
-        )
-        launch(handle, staged)
-        if host is not None:
-            copy(handle, address_of(host), staged.c.address, host.nbytes, "to_host")
-    except BaseException:
-        try:
-            handle.stream.synchronize()  # what is queued still uses the copies, which go when this call ends
-        except StatusError:
-            pass  # the error on its way is the first one
-        raise
-    handle.stream.synchronize()
-    if host is not None:
-        stored(c)[...] = host
 
 
 def _refused(argument: str, message: str) -> StatusError:

@@ -18,6 +18,16 @@ FIELD_TYPES: Mapping[str, type[Any]] = {
 """C types that a tiling may hold, and what ctypes calls them."""
 
 
+FRACTAL_ROWS, FRACTAL_COLUMNS = 16, 8
+"""Matrices lie in the cube's buffers in fractals of that size, FP32."""
+
+DENSE = -1
+"""Leading dimension or stride of matrices that lie close to each other, without padding."""
+
+FLOPS_PER_BYTE = 3
+"""Of a CPU's core: what it computes in the time it takes to move a byte."""
+
+
 class TilingField(NamedTuple):
     """One number handed to a kernel at run time.
 
@@ -94,3 +104,9 @@ def ceil_div(numerator: int, denominator: int) -> int:
 
 def round_up(number: int, unit: int) -> int:
     return ceil_div(number, unit) * unit
+
+
+def even_part(total: int, most: int, unit: int) -> int:
+    """The size of equal parts of `total`: a multiple of `unit`, and at most `most` unless that is less than a unit."""
+    most = max(most // unit, 1) * unit
+    return min(most, round_up(max(1, ceil_div(total, ceil_div(total, most) or 1)), unit))

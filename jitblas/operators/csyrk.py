@@ -9,8 +9,17 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from jitblas.hardware import Profile
-from jitblas.operators.base import Choice, TilingField, Variant, ceil_div, round_up
-from jitblas.operators.sgemm_strided_batched import DENSE, FRACTAL_COLUMNS, even_part
+from jitblas.operators.base import (
+    DENSE,
+    FLOPS_PER_BYTE,
+    FRACTAL_COLUMNS,
+    Choice,
+    TilingField,
+    Variant,
+    ceil_div,
+    even_part,
+    round_up,
+)
 from jitblas.problem import Parameter, Problem
 
 name = "csyrk"
@@ -18,6 +27,8 @@ minimum_cann = "9.1.0"
 limits: tuple[str, ...] = ("syrk_small",)
 
 ITEM_BYTES = 8
+
+ALGORITHMS = ("auto", "4m", "3m")
 
 parameters = (
     Parameter("form", ("LN", "LT", "UN", "UT"), "LN", bare=True),
@@ -28,15 +39,15 @@ parameters = (
     Parameter("ldc", "int", DENSE),
     Parameter("alpha", "complex", 1.0),
     Parameter("beta", "complex", 0.0),
-    Parameter("algorithm", ("auto", "4m", "3m"), "auto"),
+    Parameter("algorithm", ALGORITHMS, "auto"),
     Parameter("scalar", ("host", "device"), "host"),
 )
 
 _SIZES = tuple(TilingField(field, "uint64_t", size=True) for field in ("n", "k", "lda", "ldc"))
 _SCALARS = tuple(TilingField(field, "float") for field in ("alpha_re", "alpha_im", "beta_re", "beta_im"))
-_ROWS = (TilingField("upper", "uint32_t"), TilingField("rows_per_block", "uint64_t"))
+_UPPER = TilingField("upper", "uint32_t")
 
-SMALL = Variant(name, "small", "csyrk/small.asc", (*_SIZES, *_SCALARS, *_ROWS), pointers=5)
+SMALL = Variant(name, "small", "csyrk/small.asc", (*_SIZES, *_SCALARS, _UPPER), pointers=5)
 LARGE = Variant(
     name,
     "large",
@@ -44,7 +55,8 @@ LARGE = Variant(
     (
         *_SIZES,
         *_SCALARS,
-        *_ROWS,
+        _UPPER,
+        TilingField("rows_per_block", "uint64_t"),
         TilingField("row_blocks", "uint32_t"),
         TilingField("plane_ld", "uint64_t", size=True),
         TilingField("split_blocks", "uint32_t"),
@@ -126,7 +138,6 @@ def choose(problem: Problem, profile: Profile) -> Choice:
         return Choice(SMALL, shared)
     algorithm = problem.value("algorithm")
     three_products = algorithm == "3m" or (algorithm == "auto" and seen.k >= LEAST_K_OF_THREE)
-    sums = 3 if three_products else 2
     return Choice(
         LARGE,
         (
@@ -136,7 +147,7 @@ def choose(problem: Problem, profile: Profile) -> Choice:
             ("kBlock", block_size(seen.n, profile)),
             ("kChunkK", profile.chunk_k),
             ("kStepK", profile.step_k),
-            ("kResults", max(sums, min(4, profile.l0c_bytes // (4 * profile.syrk_tile**2)))),
+            ("kResults", min(4, profile.l0c_bytes // (4 * profile.syrk_tile**2))),
         ),
     )
 
@@ -146,13 +157,13 @@ def tiling(problem: Problem, profile: Profile) -> tuple[int, dict[str, int | flo
     seen = row_major(problem)
     n, k = seen.n, seen.k
     alpha, beta = complex(problem.value("alpha")), complex(problem.value("beta"))
-    rows_per_block = max(ROWS_AT_LEAST, ceil_div(n, profile.vector_cores))
     numbers: dict[str, int | float] = {
         "n": n, "k": k, "lda": seen.lda, "ldc": seen.ldc, "alpha_re": alpha.real, "alpha_im": alpha.imag,
-        "beta_re": beta.real, "beta_im": beta.imag, "upper": int(seen.upper), "rows_per_block": rows_per_block,
+        "beta_re": beta.real, "beta_im": beta.imag, "upper": int(seen.upper),
     }  # fmt: skip
     if choose(problem, profile).variant is SMALL:
-        return ceil_div(n, rows_per_block), numbers
+        return min(n, 1), numbers
+    rows_per_block = max(ROWS_AT_LEAST, ceil_div(n, profile.vector_cores))
     run, plane_ld = plane_run(seen)
     split_blocks = max(1, min(ceil_div(n * k, profile.min_elements_per_core), profile.vector_cores))
     tile = tile_size(n, profile)
@@ -161,6 +172,7 @@ def tiling(problem: Problem, profile: Profile) -> tuple[int, dict[str, int | flo
     segment_k = even_part(k, profile.segment_k, FRACTAL_COLUMNS)
     chunk_k = even_part(segment_k, profile.chunk_k, FRACTAL_COLUMNS)
     numbers |= {
+        "rows_per_block": rows_per_block,
         "row_blocks": ceil_div(n, rows_per_block),
         "plane_ld": plane_ld,
         "split_blocks": split_blocks,
@@ -244,10 +256,6 @@ def flops(problem: Problem) -> int:
     """Floating-point operations of the complex formula: 4 n (n + 1) k."""
     n = problem.value("n")
     return int(4 * n * (n + 1) * problem.value("k"))
-
-
-FLOPS_PER_BYTE = 3
-"""Of a CPU's core: what it computes in the time it takes to move a byte."""
 
 
 def cost(problem: Problem) -> int:

@@ -9,7 +9,17 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from jitblas.hardware import Profile
-from jitblas.operators.base import Choice, TilingField, Variant, ceil_div, round_up
+from jitblas.operators.base import (
+    DENSE,
+    FLOPS_PER_BYTE,
+    FRACTAL_COLUMNS,
+    FRACTAL_ROWS,
+    Choice,
+    TilingField,
+    Variant,
+    ceil_div,
+    even_part,
+)
 from jitblas.problem import Parameter, Problem
 
 name = "sgemm_strided_batched"
@@ -18,12 +28,6 @@ limits: tuple[str, ...] = ("narrow_columns", "narrow_gathered_columns", "narrow_
 
 LARGEST_STRIDE = 2**60
 """Elements: with the largest batch, offsets in bytes fit 64 bits as far as they are ever used."""
-
-FRACTAL_ROWS, FRACTAL_COLUMNS = 16, 8
-"""Matrices lie in the cube's buffers in fractals of that size, FP32."""
-
-DENSE = -1
-"""Leading dimension or stride of matrices that lie close to each other, without padding."""
 
 parameters = (
     Parameter("trans", ("NN", "NT", "TN", "TT"), "NN", bare=True),
@@ -74,11 +78,6 @@ class Operand(NamedTuple):
     ld: int
     stride: int
     along_columns: bool
-
-    @property
-    def extent(self) -> int:
-        """Elements from the first to the last of one matrix."""
-        return (self.rows - 1) * self.ld + self.columns if self.rows and self.columns else 0
 
 
 class RowMajor(NamedTuple):
@@ -240,12 +239,6 @@ def strip_rows(seen: RowMajor, profile: Profile) -> int:
     return strip
 
 
-def even_part(total: int, most: int, unit: int) -> int:
-    """The size of equal parts of `total`: a multiple of `unit`, and at most `most` unless that is less than a unit."""
-    most = max(most // unit, 1) * unit
-    return min(most, round_up(max(1, ceil_div(total, ceil_div(total, most) or 1)), unit))
-
-
 def workspace_bytes(problem: Problem, profile: Profile) -> int:
     return 0
 
@@ -263,10 +256,6 @@ def bytes_moved(problem: Problem) -> int:
 def flops(problem: Problem) -> int:
     """Floating-point operations: 2 m n k per batch."""
     return int(2 * problem.value("m") * problem.value("n") * problem.value("k") * problem.value("batch"))
-
-
-FLOPS_PER_BYTE = 3
-"""Of a CPU's core: what it computes in the time it takes to move a byte."""
 
 
 def cost(problem: Problem) -> int:

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jitblas.blas.sgemm_strided_batched import Product, as_operands, launch
-from jitblas.errors import ProblemSyntaxError
-from jitblas.handle import Handle
-from jitblas.operators.sgemm_strided_batched import fault, row_major
-from jitblas.plans import Plan, array_type
-from jitblas.plans.layouts import Layout
-from jitblas.problem import Problem
-
-if TYPE_CHECKING:
-    from jitblas.launcher import ArraySpec
+from jitblas.operators.sgemm_strided_batched import row_major
+from jitblas.plans.layouts import Layout, MatrixPlan
 
 
-class OperatorPlan(Plan):
+class OperatorPlan(MatrixPlan):
     """c := alpha * op(a) @ op(b) + beta * c with the problem's scalars, for arrays in the problem's memory order.
 
     a and b are stored as `trans` says: with "T" a is (batch, k, m). A stride of 0 is one matrix, (m, k), for all. The
@@ -25,49 +18,31 @@ class OperatorPlan(Plan):
 
     signature = "(a, b, c)"
     result = 2
-
-    def __init__(self, problem: Problem, exact: bool, handle: Handle) -> None:
-        wrong = fault(problem)
-        if wrong is not None:
-            raise ProblemSyntaxError(f"{problem}: {wrong}")
-        super().__init__(problem, exact, handle)
-
-    def __call__(self, *arguments: Any) -> Any:
-        if len(arguments) != 3:
-            raise self._wrong_count(len(arguments))
-        return self._call(*arguments)
+    dtype = "fp32"
 
     def _layouts(self) -> list[Layout]:
-        """Of a, b and c."""
         seen = row_major(self.problem)
         a, b = (seen.b, seen.a) if seen.swapped else (seen.a, seen.b)
+        places = (1, 0, 2) if seen.swapped else (0, 1, 2)
         batch = self.problem.value("batch")
         return [
             Layout(
                 name, None if one.stride == 0 and name != "c" else batch,
                 *((one.columns, one.rows) if seen.swapped else (one.rows, one.columns)),
-                one.ld, one.stride, seen.swapped,
+                one.ld, one.stride, seen.swapped, place,
             )
-            for name, one in (("a", a), ("b", b), ("c", seen.c))
+            for name, one, place in zip("abc", (a, b, seen.c), places, strict=True)
         ]  # fmt: skip
 
-    def _specs(self) -> list[ArraySpec] | None:
-        layouts = self._layouts()
-        if any(0 in (one.rows, one.columns, one.batch) for one in layouts):
-            return None
-        places = (1, 0, 2) if layouts[0].by_columns else (0, 1, 2)
-        return [one.spec(array_type("fp32"), place) for one, place in zip(layouts, places, strict=True)]
-
     def _run(self, *arguments: Any) -> Any:
-        layouts = zip(arguments, self._layouts(), strict=True)
-        a, b, c = (layout.view(self, array, as_operands) for array, layout in layouts)
-        letters = self.problem.value("trans")
+        a, b, c = self._matrices(arguments, as_operands)
+        value: dict[str, Any] = dict(self.problem.values)
         product = Product(
-            a.transposed() if letters[0] == "T" else a,
-            b.transposed() if letters[1] == "T" else b,
+            a.transposed() if value["trans"][0] == "T" else a,
+            b.transposed() if value["trans"][1] == "T" else b,
             c,
-            (self.problem.value("alpha"), None),
-            (self.problem.value("beta"), None),
+            (value["alpha"], None),
+            (value["beta"], None),
         )
         launch(self.handle, product, self._prepared)
         return arguments[2]

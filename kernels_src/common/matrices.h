@@ -12,6 +12,9 @@ namespace te = AscendC::Te;
 constexpr uint32_t kLanes = VECTOR_REG_WIDTH / sizeof(float);
 constexpr uint32_t kFractalRows = 16;
 constexpr uint32_t kFractalColumns = 8;  // 32 bytes of FP32
+// A product of fewer whole fractals than this is done before the next one adds to it only if it is waited for.
+constexpr uint32_t kUnhiddenFractals = 10;
+constexpr uint32_t kVectorCores = 2;  // of a group, with its cube core
 
 __aicore__ inline constexpr uint64_t RoundedUp(uint64_t number, uint64_t unit) {
     return (number + unit - 1) / unit * unit;

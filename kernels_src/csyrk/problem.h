@@ -1,4 +1,4 @@
-// What the kernels of a Csyrk call share: scalars, the workspace, and the triangle of C as tiles and blocks.
+// What all kernels of Csyrk share: scalars, and regions of C.
 //
 // C is row-major here and symmetric, so a column-major one is the same with the triangles exchanged.
 #pragma once
@@ -45,7 +45,7 @@ struct Region {
     uint32_t columns = 0;
 };
 
-// Whether a region has elements of the triangle, and whether it is all of it.
+// Whether a region has elements of the triangle, and whether it lies in it entirely.
 __aicore__ inline bool Meets(const Region& region, bool upper) {
     return upper ? region.row < region.column + region.columns : region.column < region.row + region.rows;
 }

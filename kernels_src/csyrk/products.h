@@ -51,8 +51,6 @@ private:
     using Element = Std::Int<kFractalColumns>;
 
     static constexpr uint32_t kBuffers = 2;
-    // A product of fewer whole fractals than this is done before the next one adds to it only if it is waited for.
-    static constexpr uint32_t kUnhiddenFractals = 10;
     static constexpr uint32_t kChunkDepth = RoundedUp(spec::kChunkK, kFractalColumns);
     static constexpr uint32_t kStepDepth = RoundedUp(spec::kStepK, kFractalColumns);
     static constexpr uint32_t kChunkBytes = spec::kTile * kChunkDepth * sizeof(float);

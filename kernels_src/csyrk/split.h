@@ -8,6 +8,25 @@
 constexpr uint32_t kSplitElements = 2048;  // of a tile in UB
 constexpr uint32_t kBuffers = 2;
 
+// One register of elements to the planes. `good` keeps the lanes that met no number beyond the limits.
+__simd_callee__ inline void SplitRegister(__ubuf__ float* planes, Reg::RegTensor<float>& re, Reg::RegTensor<float>& im,
+                                          Reg::RegTensor<float>& limits, Reg::MaskReg& good, Reg::MaskReg& all) {
+    Reg::RegTensor<float> third;
+    Reg::MaskReg still;
+    if constexpr (spec::kThreeProducts) {
+        Reg::Sub(third, re, im, all);
+    } else {
+        Reg::Neg(third, im, all);
+    }
+    Reg::StoreAlign(planes, re, all);
+    Reg::StoreAlign(planes + kSplitElements, im, all);
+    Reg::StoreAlign(planes + 2 * kSplitElements, third, all);
+    Reg::Abs(re, re, all);
+    Reg::Abs(im, im, all);
+    Reg::Compare<float, CMPMODE::LE>(still, re, limits, good);
+    Reg::Compare<float, CMPMODE::LE>(good, im, limits, still);
+}
+
 // One pass over a tile: `full` whole registers and then `rest` elements in `partial` (0 or 1) more. `flags` become 1 in
 // lanes that met a number beyond `limit`.
 __simd_vf__ inline void SplitTile(__ubuf__ float* planes, __ubuf__ float* a, __ubuf__ float* flags, float limit,
@@ -20,9 +39,7 @@ __simd_vf__ inline void SplitTile(__ubuf__ float* planes, __ubuf__ float* a, __u
     Reg::RegTensor<float> flag;
     Reg::RegTensor<float> re;
     Reg::RegTensor<float> im;
-    Reg::RegTensor<float> third;
     Reg::MaskReg good;
-    Reg::MaskReg still;
     Reg::Duplicate(limits, limit, all);
     Reg::Duplicate(zero, 0.0f, all);
     Reg::Duplicate(one, 1.0f, all);
@@ -30,35 +47,13 @@ __simd_vf__ inline void SplitTile(__ubuf__ float* planes, __ubuf__ float* a, __u
     Reg::Compare<float, CMPMODE::EQ>(good, flag, zero, all);
     for (uint16_t i = 0; i < full; ++i) {
         Reg::LoadAlign<float, Reg::LoadDist::DIST_DINTLV_B32>(re, im, a + 2 * i * kLanes);
-        if constexpr (spec::kThreeProducts) {
-            Reg::Sub(third, re, im, all);
-        } else {
-            Reg::Neg(third, im, all);
-        }
-        Reg::StoreAlign(planes + i * kLanes, re, all);
-        Reg::StoreAlign(planes + kSplitElements + i * kLanes, im, all);
-        Reg::StoreAlign(planes + 2 * kSplitElements + i * kLanes, third, all);
-        Reg::Abs(re, re, all);
-        Reg::Abs(im, im, all);
-        Reg::Compare<float, CMPMODE::LE>(still, re, limits, good);
-        Reg::Compare<float, CMPMODE::LE>(good, im, limits, still);
+        SplitRegister(planes + i * kLanes, re, im, limits, good, all);
     }
     for (uint16_t i = 0; i < partial; ++i) {
         Reg::LoadAlign<float, Reg::LoadDist::DIST_DINTLV_B32>(re, im, a + 2 * full * kLanes);
         Reg::Adds(re, re, 0.0f, some);  // zero where no element is
         Reg::Adds(im, im, 0.0f, some);
-        if constexpr (spec::kThreeProducts) {
-            Reg::Sub(third, re, im, all);
-        } else {
-            Reg::Neg(third, im, all);
-        }
-        Reg::StoreAlign(planes + full * kLanes, re, all);
-        Reg::StoreAlign(planes + kSplitElements + full * kLanes, im, all);
-        Reg::StoreAlign(planes + 2 * kSplitElements + full * kLanes, third, all);
-        Reg::Abs(re, re, all);
-        Reg::Abs(im, im, all);
-        Reg::Compare<float, CMPMODE::LE>(still, re, limits, good);
-        Reg::Compare<float, CMPMODE::LE>(good, im, limits, still);
+        SplitRegister(planes + full * kLanes, re, im, limits, good, all);
     }
     Reg::Select(flag, zero, one, good);
     Reg::StoreAlign(flags, flag, all);

@@ -129,8 +129,6 @@ private:
     using Element = Std::Int<kFractalColumns>;
 
     static constexpr uint32_t kBuffers = 2;
-    // A product of fewer whole fractals than this is done before the next one adds to it only if it is waited for.
-    static constexpr uint32_t kUnhiddenFractals = 10;
     static constexpr uint32_t kRowsA = RoundedUp(spec::kTileM, kFractalRows);
     static constexpr uint32_t kColumnsB = RoundedUp(spec::kTileN, kFractalRows);
     static constexpr uint32_t kChunkDepth = RoundedUp(spec::kChunkK, kFractalColumns);

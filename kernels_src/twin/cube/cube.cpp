@@ -85,7 +85,7 @@ JITBLAS_INLINE void Hide(T& value) {
     __asm__("" : "+r"(value));
 }
 
-// One block of the result. `streams`: the right operand is packed and comes from the second-level cache.
+// One block of the result. `streams`: the right operand is too large for the first-level cache.
 template <int rows, int vectors, bool streams>
 CONTRACTS __attribute__((noinline)) void Multiply(const Block& block) {
     CONTRACT
@@ -424,6 +424,7 @@ static void LoadLeft(void* l0a, const float* data, int64_t row_step, int64_t col
 static void LoadRight(void* l0b, const float* data, int64_t row_step, int64_t column_step, uint64_t depth,
                       uint64_t columns, uint32_t pack) {
     JitblasOperand* operand = static_cast<JitblasOperand*>(l0b);
+    // Rows an odd number of cache lines apart spread over the sets of a cache, and may lie where they are.
     const bool spread = row_step % kLineFloats == 0 && row_step / kLineFloats % 2 == 1;
     const bool small = static_cast<int64_t>(depth) * row_step <= (spread ? kSmallLeft : kSmallRight);
     if (columns % kWords == 0 && column_step == 1 && (small || pack == 0)) {

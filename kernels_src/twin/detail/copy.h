@@ -1,6 +1,6 @@
 // DataCopy and DataCopyPad: global memory <-> UB. A copy into a bindable slot points the slot at its source instead
-// where that cannot be told apart: one run, a whole number of registers (loads never reach past the end), start of
-// slot.
+// where that cannot be told apart: one run, a whole number of pairs of registers (no load reaches past the end), start
+// of slot.
 #pragma once
 
 #include "pipe.h"
@@ -64,7 +64,7 @@ JITBLAS_INLINE void CopyUnits(void* destination, const void* source, const Ascen
 }
 
 JITBLAS_INLINE bool TryBind(Slot* slot, bool whole, const void* source, uint64_t bytes) {
-    if (!slot->bindable || !whole || !block->bind || bytes % kRegisterBytes != 0) {
+    if (!slot->bindable || !whole || !block->bind || bytes % (2 * kRegisterBytes) != 0) {
         return false;
     }
     slot->address = static_cast<uint8_t*>(const_cast<void*>(source));

@@ -139,7 +139,7 @@ struct Kernel {
     }
 };
 
-// The numbers of JitblasCores, in the order of KernelMetaType.
+// What kernels are whose source says nothing of it, and the cores of each type.
 constexpr AscendC::KernelMetaType kTaskType = JITBLAS_CORES == JITBLAS_MIXED  ? AscendC::KERNEL_TYPE_MIX_AIC_1_2
                                               : JITBLAS_CORES == JITBLAS_CUBE ? AscendC::KERNEL_TYPE_AIC_ONLY
                                                                               : AscendC::KERNEL_TYPE_AIV_ONLY;

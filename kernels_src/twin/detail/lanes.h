@@ -35,14 +35,6 @@ constexpr int PowerOfTwo(int number) {
     return power;
 }
 
-constexpr int LargestPowerOfTwo(int number) {
-    int power = 1;
-    while (2 * power <= number) {
-        power *= 2;
-    }
-    return power;
-}
-
 #if defined(__clang__) || __GNUC__ >= 12
 template <typename V, int... I>
 JITBLAS_INLINE auto Half(const V& vector, Indices<I...>) {
