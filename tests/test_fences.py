@@ -62,7 +62,7 @@ from tests.dots import assert_close, complex_numbers
 from tests.fences import Fences
 
 at_end = sys.argv[1] == "end"
-for n, (incx, incy) in itertools.product((1, 7, 64, 129, 1000, 131_072, 131_137), ((1, 1), (-1, -1), (2, -3))):
+for n, (incx, incy) in itertools.product((1, 7, 32, 64, 96, 129, 1000, 131_072, 131_137), ((1, 1), (-1, -1), (2, -3))):
     kept = [Fences((n - 1) * abs(inc) + 1, "c8", at_end=at_end) for inc in (incx, incy)]
     x, y = (fences.array[::inc] for fences, inc in zip(kept, (incx, incy)))
     x[...], y[...] = complex_numbers(n, 1), complex_numbers(n, 2)
