@@ -10,6 +10,8 @@
 using namespace AscendC;
 
 constexpr uint32_t kLanes = VECTOR_REG_WIDTH / sizeof(float);
+constexpr uint16_t kHalvings = 6;  // of the lanes, until one is left
+static_assert(1u << kHalvings == kLanes, "a register's lanes");
 constexpr uint32_t kStep = 2 * kLanes;  // floats of kLanes complex numbers
 constexpr uint32_t kBuffers = 2;
 
@@ -22,42 +24,38 @@ constexpr uint32_t kImaginary = 2 * kLanes;
 constexpr uint32_t kImaginaryLost = 3 * kLanes;
 constexpr uint32_t kSumFloats = 4 * kLanes;
 
-// sum := sum + value, and lost grows by what that rounding took.
-__simd_callee__ inline void AddExactly(Floats& sum, Floats& lost, Floats& value, Reg::MaskReg& mask) {
+// sum := a + b, and lost grows by what that rounding took; a may be sum.
+__simd_callee__ inline void AddExactly(Floats& sum, Floats& lost, Floats& a, Floats& b, Reg::MaskReg& mask) {
     Floats total;
     Floats added;
     Floats before;
-    Reg::Add(total, sum, value, mask);
-    Reg::Sub(added, total, sum, mask);
+    Reg::Add(total, a, b, mask);
+    Reg::Sub(added, total, a, mask);
     Reg::Sub(before, total, added, mask);
-    Reg::Sub(before, sum, before, mask);
-    Reg::Sub(added, value, added, mask);
+    Reg::Sub(before, a, before, mask);
+    Reg::Sub(added, b, added, mask);
     Reg::Add(added, added, before, mask);
     Reg::Add(lost, lost, added, mask);
-    Reg::Add(sum, sum, value, mask);
+    Reg::Add(sum, a, b, mask);
 }
 
-// total := the sum of the first `lanes` lanes, in every lane. Neighbours are added until one is left. Infinities leave
-// a NaN in `lost`, which then does not count.
-template <uint32_t lanes>
+// total := the sum of all lanes, in the first one. Neighbours are added until one is left. Infinities leave a NaN in
+// `lost`, which then does not count.
 __simd_callee__ inline void AddLanes(Floats& total, Floats& sum, Floats& lost, Reg::MaskReg& all) {
-    if constexpr (lanes == 1) {
-        Reg::MaskReg counts;
-        Floats both;
-        Reg::Compare<float, CMPMODE::EQ>(counts, lost, lost, all);
-        Reg::Add(both, sum, lost, all);
-        Reg::Select(total, both, sum, counts);
-    } else {
-        Floats even;
-        Floats odd;
-        Floats even_lost;
-        Floats odd_lost;
-        Reg::DeInterleave(even, odd, sum, sum);
+    Reg::MaskReg counts;
+    Floats even;
+    Floats odd;
+    Floats even_lost;
+    Floats odd_lost;
+    for (uint16_t i = 0; i < kHalvings; ++i) {
         Reg::DeInterleave(even_lost, odd_lost, lost, lost);
-        Reg::Add(even_lost, even_lost, odd_lost, all);
-        AddExactly(even, even_lost, odd, all);
-        AddLanes<lanes / 2>(total, even, even_lost, all);
+        Reg::Add(lost, even_lost, odd_lost, all);
+        Reg::DeInterleave(even, odd, sum, sum);
+        AddExactly(sum, lost, even, odd, all);
     }
+    Reg::Compare<float, CMPMODE::EQ>(counts, lost, lost, all);
+    Reg::Add(even, sum, lost, all);
+    Reg::Select(total, even, sum, counts);
 }
 
 __simd_vf__ inline void ClearSums(__ubuf__ float* sums) {
@@ -79,10 +77,10 @@ __simd_vf__ inline void FinishSums(__ubuf__ float* out, __ubuf__ float* sums) {
     Floats imaginary;
     Reg::LoadAlign(sum, sums + kReal);
     Reg::LoadAlign(lost, sums + kRealLost);
-    AddLanes<kLanes>(real, sum, lost, all);
+    AddLanes(real, sum, lost, all);
     Reg::LoadAlign(sum, sums + kImaginary);
     Reg::LoadAlign(lost, sums + kImaginaryLost);
-    AddLanes<kLanes>(imaginary, sum, lost, all);
+    AddLanes(imaginary, sum, lost, all);
     Floats low;
     Floats high;
     Reg::Interleave(low, high, real, imaginary);
@@ -130,16 +128,16 @@ __simd_vf__ inline void AddNumbers(__ubuf__ float* sums, __ubuf__ float* numbers
     Reg::LoadAlign(imaginary_lost, sums + kImaginaryLost);
     for (uint16_t i = 0; i < full; ++i) {
         Reg::LoadAlign<float, Reg::LoadDist::DIST_DINTLV_B32>(re, im, numbers + i * kStep);
-        AddExactly(real, real_lost, re, all);
-        AddExactly(imaginary, imaginary_lost, im, all);
+        AddExactly(real, real_lost, real, re, all);
+        AddExactly(imaginary, imaginary_lost, imaginary, im, all);
     }
     Reg::MaskReg some = Reg::UpdateMask<float>(rest);
     for (uint16_t i = 0; i < partial; ++i) {
         Reg::LoadAlign<float, Reg::LoadDist::DIST_DINTLV_B32>(re, im, numbers + full * kStep);
         Reg::Adds(re, re, 0.0f, some);  // zero where no number is
         Reg::Adds(im, im, 0.0f, some);
-        AddExactly(real, real_lost, re, all);
-        AddExactly(imaginary, imaginary_lost, im, all);
+        AddExactly(real, real_lost, real, re, all);
+        AddExactly(imaginary, imaginary_lost, imaginary, im, all);
     }
     Reg::StoreAlign(sums + kReal, real, all);
     Reg::StoreAlign(sums + kRealLost, real_lost, all);
