@@ -27,7 +27,8 @@ def csyrk(
     alpha, beta : complex numbers, or DeviceArrays of one c64 element, which are read in stream order
     trans : "N", "T", or "C", which is "T": nothing is conjugated
     uplo : "L" or "U", the triangle of c as NumPy shows it; the other one is neither read nor written
-    algorithm : "4m" (four real products), "3m" (three, a quarter fewer operations), or "auto", the handle's choice
+    algorithm : "4m" (four real products), "3m" (three, a quarter fewer operations), or "auto", the handle's choice and
+        otherwise three where k is at least 2048
     handle : None: this thread's handle of the default target
 
     Returns
@@ -46,11 +47,10 @@ def csyrk(
 
     Notes
     -----
-    With either algorithm each component of c_ij is within (8 + sqrt(k)) * 2^-24 * (|alpha| sum(|a_ip| |a_jp|) +
-    |beta c_ij|) of the exact one; where a few hundred numbers are equal, and their real and imaginary parts of opposite
-    sign, imaginary parts with "3m" within twice that. Relative to itself an imaginary part is less exact with "3m"
-    where it is much smaller than the real products it comes from: "4m" makes it from products of real and imaginary
-    parts alone.
+    With "4m" and "auto" each component of c_ij is within (8 + sqrt(k)) * 2^-24 * (|alpha| sum(|a_ip| |a_jp|) +
+    |beta c_ij|) of the exact one, with "3m" within three times that (it takes numbers that are nearly equal to come
+    close; random ones stay within). Relative to itself an imaginary part is less exact with "3m" where it is much
+    smaller than the real products it comes from: "4m" makes it from products of real and imaginary parts alone.
 
     Memory order is free: C- and F-ordered matrices, and slices of either, are used where they are. With beta 0 c is not
     read, with alpha 0 a is not. Rows and columns of a that hold infinities, NaN or huge numbers are computed by the

@@ -72,8 +72,8 @@ LARGE = Variant(
     kind="mixed",
 )
 
-LEAST_K_OF_THREE = 48
-"""Fewer products are added up in one chain, and the errors of three would come close to the bound."""
+LEAST_K_OF_THREE = 2048
+"""With fewer products, equal numbers, whose roundings all err to one side, can take three products over the bound."""
 
 PLANES = 3
 """Real matrices of A's size in the workspace."""

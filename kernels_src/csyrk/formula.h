@@ -6,28 +6,39 @@
 #include "simt_api/asc_simt.h"
 
 // Terms that are summed plainly, before their sum is added to the others.
-constexpr int64_t kTerms = 64;
+constexpr int64_t kTerms = 32;
+// Elements of a row that a thread computes together: they share what is read of op(A)'s row.
+constexpr uint32_t kTogether = 4;
 
-// sum x_p y_p for k complex numbers, `step` elements apart. The parts of every term are whole before they are added, so
-// that a term which is finite stays so.
-__simt_callee__ inline void SumOfProducts(float& re, float& im, const __gm__ float* x, const __gm__ float* y,
-                                          int64_t step, int64_t k) {
-    re = 0.0f;
-    im = 0.0f;
+// sum x_p y_p for k complex numbers, `step` elements apart, of one x and several y, `apart` elements from each other;
+// beyond number `last` they are the same. The parts of every term are whole before they are added, so that a term which
+// is finite stays so.
+__simt_callee__ inline void SumsOfProducts(float* re, float* im, const __gm__ float* x, const __gm__ float* y,
+                                           int64_t step, int64_t apart, uint32_t last, int64_t k) {
+    JITBLAS_UNROLL
+    for (uint32_t q = 0; q < kTogether; ++q) {
+        re[q] = 0.0f;
+        im[q] = 0.0f;
+    }
     for (int64_t first = 0; first < k; first += kTerms) {
         const int64_t end = first + kTerms < k ? first + kTerms : k;
-        float some_re = 0.0f;
-        float some_im = 0.0f;
+        float some_re[kTogether] = {};
+        float some_im[kTogether] = {};
         for (int64_t p = first; p < end; ++p) {
             const float x_re = x[2 * p * step];
             const float x_im = x[2 * p * step + 1];
-            const float y_re = y[2 * p * step];
-            const float y_im = y[2 * p * step + 1];
-            some_re += fmaf(-x_im, y_im, x_re * y_re);
-            some_im += fmaf(x_im, y_re, x_re * y_im);
+            JITBLAS_UNROLL
+            for (uint32_t q = 0; q < kTogether; ++q) {
+                const int64_t at = 2 * (p * step + (q < last ? q : last) * apart);
+                some_re[q] += fmaf(-x_im, y[at + 1], x_re * y[at]);
+                some_im[q] += fmaf(x_im, y[at], x_re * y[at + 1]);
+            }
         }
-        re += some_re;
-        im += some_im;
+        JITBLAS_UNROLL
+        for (uint32_t q = 0; q < kTogether; ++q) {
+            re[q] += some_re[q];
+            im[q] += some_im[q];
+        }
     }
 }
 
@@ -59,21 +70,24 @@ __simt_vf__ __aicore__ LAUNCH_BOUND(spec::kMaxThreads) inline void UpdateRegion(
     const int64_t step = spec::kAlongColumns ? lda : 1;
     const int64_t from_row_to_row = spec::kAlongColumns ? 1 : lda;
     const uint32_t threads = spec::kMaxThreads == 1 ? 1 : blockDim.x;
-    uint32_t r = threadIdx.x / columns;
-    uint32_t s = threadIdx.x % columns;
-    while (r < rows) {
-        const int64_t i = row + r;
+    const uint32_t groups = (columns + kTogether - 1) / kTogether;
+    for (uint32_t item = threadIdx.x; item < rows * groups; item += threads) {
+        const int64_t i = row + item / groups;
+        const uint32_t s = item % groups * kTogether;
         const int64_t j = column + s;
-        if (upper != 0 ? i <= j : j <= i) {
-            float re;
-            float im;
-            SumOfProducts(re, im, a + 2 * i * from_row_to_row, a + 2 * j * from_row_to_row, step, k);
-            Update(c + 2 * (i * ldc + j), re, im, alpha_re, alpha_im, beta_re, beta_im);
+        const uint32_t last = columns - 1 - s;
+        if (upper != 0 ? i > j + last : j > i) {
+            continue;
         }
-        s += threads;
-        while (s >= columns) {
-            s -= columns;
-            ++r;
+        float re[kTogether];
+        float im[kTogether];
+        SumsOfProducts(re, im, a + 2 * i * from_row_to_row, a + 2 * j * from_row_to_row, step, from_row_to_row, last,
+                       k);
+        JITBLAS_UNROLL
+        for (uint32_t q = 0; q < kTogether; ++q) {
+            if (q <= last && (upper != 0 ? i <= j + q : j + q <= i)) {
+                Update(c + 2 * (i * ldc + j + q), re[q], im[q], alpha_re, alpha_im, beta_re, beta_im);
+            }
         }
     }
 }
