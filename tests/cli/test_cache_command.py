@@ -66,7 +66,7 @@ def test_ls_lists_every_entry_newest_first(filled: Runner) -> None:
     assert len(rows) == 14
     assert [row["built"] for row in rows] == sorted((row["built"] for row in rows), reverse=True)
     text = filled("cache", "ls").stdout.splitlines()
-    assert len(text) == 12
+    assert len(text) == 15
     assert all(row["key"][:12] in line and row["title"] in line for row, line in zip(rows, text[1:], strict=True))
 
 
