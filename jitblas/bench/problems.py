@@ -92,11 +92,9 @@ class AxpyData:
 
     def fault(self, call: Call) -> str | None:
         """What is wrong with the result of one call on fresh arrays; None: nothing."""
-        self.reset()
-        try:
-            call.once()
-        except Exception as error:  # whatever a library raises, it gets no figure and the others go on
-            return f"raised {type(error).__name__}: {error}"
+        _, raised = _outcome(self, call)
+        if raised is not None:
+            return raised
         expected, bound = self._expected
         got = self.y.astype(np.float64)
         wrong = ~(np.abs(got - expected) <= bound)  # so that NaN is wrong
@@ -157,11 +155,9 @@ class DotData:
 
     def fault(self, call: Call) -> str | None:
         """What is wrong with the number that a call returns or leaves in `result`; None: nothing."""
-        self.reset()
-        try:
-            returned = call.once()
-        except Exception as error:  # whatever a library raises, it gets no figure and the others go on
-            return f"raised {type(error).__name__}: {error}"
+        returned, raised = _outcome(self, call)
+        if raised is not None:
+            return raised
         got = complex(returned if np.isnan(self.result[0]) else self.result[0])
         expected, bound = self._expected
         if max(abs(got.real - expected.real), abs(got.imag - expected.imag)) <= bound:
@@ -214,11 +210,9 @@ class GemmData:
 
     def fault(self, call: Call) -> str | None:
         """What is wrong with the result of one call on fresh arrays; None: nothing."""
-        self.reset()
-        try:
-            call.once()
-        except Exception as error:  # whatever a library raises, it gets no figure and the others go on
-            return f"raised {type(error).__name__}: {error}"
+        _, raised = _outcome(self, call)
+        if raised is not None:
+            return raised
         expected, bound = self._expected
         wrong = ~(np.abs(self.c - expected) <= bound)  # so that NaN is wrong
         if not wrong.any():
@@ -276,11 +270,9 @@ class SyrkData:
 
     def fault(self, call: Call) -> str | None:
         """What is wrong with the triangle after one call on fresh arrays; None: nothing."""
-        self.reset()
-        try:
-            call.once()
-        except Exception as error:  # whatever a library raises, it gets no figure and the others go on
-            return f"raised {type(error).__name__}: {error}"
+        _, raised = _outcome(self, call)
+        if raised is not None:
+            return raised
         expected, bound = self._expected
         got = self.c[self._triangle]
         off = got - expected
@@ -293,6 +285,15 @@ class SyrkData:
             f"wrong result: {int(wrong.sum())} of {wrong.size} elements; {place} is {got[first]:.9g}, "
             f"{expected[first]:.9g} is right"
         )
+
+
+def _outcome(data: Data, call: Call) -> tuple[Any, str | None]:
+    """What one call on fresh arrays returns, or what it raised."""
+    data.reset()
+    try:
+        return call.once(), None
+    except Exception as error:  # whatever a library raises, it gets no figure and the others go on
+        return None, f"raised {type(error).__name__}: {error}"
 
 
 def _complex_uniform(seed: int, shape: tuple[int, ...]) -> Array:

@@ -24,6 +24,22 @@ constexpr uint32_t kImaginary = 2 * kLanes;
 constexpr uint32_t kImaginaryLost = 3 * kLanes;
 constexpr uint32_t kSumFloats = 4 * kLanes;
 
+__simd_callee__ inline void LoadSums(__ubuf__ float* sums, Floats& real, Floats& real_lost, Floats& imaginary,
+                                     Floats& imaginary_lost) {
+    Reg::LoadAlign(real, sums + kReal);
+    Reg::LoadAlign(real_lost, sums + kRealLost);
+    Reg::LoadAlign(imaginary, sums + kImaginary);
+    Reg::LoadAlign(imaginary_lost, sums + kImaginaryLost);
+}
+
+__simd_callee__ inline void StoreSums(__ubuf__ float* sums, Floats& real, Floats& real_lost, Floats& imaginary,
+                                      Floats& imaginary_lost, Reg::MaskReg& all) {
+    Reg::StoreAlign(sums + kReal, real, all);
+    Reg::StoreAlign(sums + kRealLost, real_lost, all);
+    Reg::StoreAlign(sums + kImaginary, imaginary, all);
+    Reg::StoreAlign(sums + kImaginaryLost, imaginary_lost, all);
+}
+
 // sum := a + b, and lost grows by what that rounding took; a may be sum.
 __simd_callee__ inline void AddExactly(Floats& sum, Floats& lost, Floats& a, Floats& b, Reg::MaskReg& mask) {
     Floats total;
@@ -122,10 +138,7 @@ __simd_vf__ inline void AddNumbers(__ubuf__ float* sums, __ubuf__ float* numbers
     Floats imaginary_lost;
     Floats re;
     Floats im;
-    Reg::LoadAlign(real, sums + kReal);
-    Reg::LoadAlign(real_lost, sums + kRealLost);
-    Reg::LoadAlign(imaginary, sums + kImaginary);
-    Reg::LoadAlign(imaginary_lost, sums + kImaginaryLost);
+    LoadSums(sums, real, real_lost, imaginary, imaginary_lost);
     for (uint16_t i = 0; i < full; ++i) {
         Reg::LoadAlign<float, Reg::LoadDist::DIST_DINTLV_B32>(re, im, numbers + i * kStep);
         AddExactly(real, real_lost, real, re, all);
@@ -139,10 +152,7 @@ __simd_vf__ inline void AddNumbers(__ubuf__ float* sums, __ubuf__ float* numbers
         AddExactly(real, real_lost, real, re, all);
         AddExactly(imaginary, imaginary_lost, imaginary, im, all);
     }
-    Reg::StoreAlign(sums + kReal, real, all);
-    Reg::StoreAlign(sums + kRealLost, real_lost, all);
-    Reg::StoreAlign(sums + kImaginary, imaginary, all);
-    Reg::StoreAlign(sums + kImaginaryLost, imaginary_lost, all);
+    StoreSums(sums, real, real_lost, imaginary, imaginary_lost, all);
 }
 
 constexpr uint32_t kNumbersAtOnce = 1024;

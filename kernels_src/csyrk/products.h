@@ -214,25 +214,36 @@ private:
         }
     }
 
-    // Which half of L0A has the left operand of a product's step: where an earlier product left it, or a half that it
-    // is loaded into. Mmad is waited for in both cases; it is still on its way with what it was given last.
+    // Whether a half of L0A or L0B has what is wanted, from an earlier product; `half` is that one, or the one to load
+    // it into. Mmad is waited for in both cases, by the half's event: it is on its way with what it was given last.
+    __aicore__ inline bool Holds(Held* halves, uint32_t& loaded, uint32_t first_event, const Held& wanted,
+                                 uint32_t& half) {
+        bool holds = false;
+        for (uint32_t i = 0; i < kBuffers; ++i) {
+            if (halves[i].number == wanted.number && halves[i].plane == wanted.plane) {
+                holds = true;
+                half = i;
+            }
+        }
+        if (!holds) {
+            half = loaded++ % kBuffers;
+            halves[half] = wanted;
+        }
+        WaitFlag<HardEvent::M_MTE1>(first_event + half);
+        return holds;
+    }
+
+    // The operands of a product's step, in L0; which half they are in.
     template <typename Operand>
     __aicore__ inline uint32_t LoadLeft(const Operand& chunk, uint32_t pass, uint64_t number, uint32_t k,
                                         uint32_t step) {
-        const uint32_t plane = LeftPlane(pass);
-        for (uint32_t half = 0; half < kBuffers; ++half) {
-            if (held_a_[half].number == number && held_a_[half].plane == plane) {
-                WaitFlag<HardEvent::M_MTE1>(half);
-                return half;
+        uint32_t half;
+        if (!Holds(held_a_, loaded_a_, 0, {number, LeftPlane(pass)}, half)) {
+            for (uint32_t i = 0; i < BlocksDown(tile_); ++i) {
+                const Region block = BlockOf(tile_, i, 0);
+                te::Copy(te::MakeCopy(te::CopyL12L0A{}), BlockA(half, i, block.rows, step),
+                         chunk.Slice(te::MakeCoord(i * spec::kBlock, k), te::MakeShape(block.rows, step)));
             }
-        }
-        const uint32_t half = loaded_a_++ % kBuffers;
-        held_a_[half] = {number, plane};
-        WaitFlag<HardEvent::M_MTE1>(half);
-        for (uint32_t i = 0; i < BlocksDown(tile_); ++i) {
-            const Region block = BlockOf(tile_, i, 0);
-            te::Copy(te::MakeCopy(te::CopyL12L0A{}), BlockA(half, i, block.rows, step),
-                     chunk.Slice(te::MakeCoord(i * spec::kBlock, k), te::MakeShape(block.rows, step)));
         }
         return half;
     }
@@ -240,20 +251,13 @@ private:
     template <typename Operand>
     __aicore__ inline uint32_t LoadRight(const Operand& chunk, uint32_t pass, uint64_t number, uint32_t k,
                                          uint32_t step) {
-        const uint32_t plane = RightPlane(pass);
-        for (uint32_t half = 0; half < kBuffers; ++half) {
-            if (held_b_[half].number == number && held_b_[half].plane == plane) {
-                WaitFlag<HardEvent::M_MTE1>(kBuffers + half);
-                return half;
+        uint32_t half;
+        if (!Holds(held_b_, loaded_b_, kBuffers, {number, RightPlane(pass)}, half)) {
+            for (uint32_t j = 0; j < BlocksAcross(tile_); ++j) {
+                const Region block = BlockOf(tile_, 0, j);
+                te::Copy(te::MakeCopy(te::CopyL12L0B{}), BlockB(half, j, step, block.columns),
+                         chunk.Slice(te::MakeCoord(k, j * spec::kBlock), te::MakeShape(step, block.columns)));
             }
-        }
-        const uint32_t half = loaded_b_++ % kBuffers;
-        held_b_[half] = {number, plane};
-        WaitFlag<HardEvent::M_MTE1>(kBuffers + half);
-        for (uint32_t j = 0; j < BlocksAcross(tile_); ++j) {
-            const Region block = BlockOf(tile_, 0, j);
-            te::Copy(te::MakeCopy(te::CopyL12L0B{}), BlockB(half, j, step, block.columns),
-                     chunk.Slice(te::MakeCoord(k, j * spec::kBlock), te::MakeShape(step, block.columns)));
         }
         return half;
     }
