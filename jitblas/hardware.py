@@ -57,6 +57,12 @@ class Profile(NamedTuple):
     syrk_unit : such tiles are whole multiples of this many elements
     syrk_small : largest n and k of symmetric products that SIMT threads compute, without the cube
     segment_k : most of k that the cube adds up; vector cores add the sums
+    register_bytes : width of the registers of kernels whose results do not depend on it
+    fft_radix : points of the largest codelet of vector functions
+    fft_tiny : most points of a transform that a SIMT thread does alone, by one codelet
+    fft_whole_bytes : largest transform done in one pass, in bytes (0: as large as fits)
+    fft_tile_bytes : largest task of a pass of several, in bytes (0: as large as fits)
+    fft_run_bytes : bytes that such a task reads or writes in one run, at least
     fix_pipe_unit : rows of a matrix that the fix-pipe writes are a multiple of this many elements apart
     """
 
@@ -92,6 +98,12 @@ class Profile(NamedTuple):
     syrk_small: int
     segment_k: int
     fix_pipe_unit: int
+    register_bytes: int
+    fft_radix: int
+    fft_tiny: int
+    fft_whole_bytes: int
+    fft_tile_bytes: int
+    fft_run_bytes: int
 
 
 CUBE_BUFFERS = ("l1_bytes", "l0a_bytes", "l0b_bytes", "l0c_bytes")
@@ -132,6 +144,12 @@ PROFILES = {
         syrk_small=32,
         segment_k=512,
         fix_pipe_unit=8,
+        register_bytes=VECTOR_REGISTER_BYTES,
+        fft_radix=16,
+        fft_tiny=32,
+        fft_whole_bytes=0,
+        fft_tile_bytes=0,
+        fft_run_bytes=512,
     ),
     # A block must outweigh the handing out of it (microseconds if a thread has to wake). UB is ordinary memory here and
     # tiles are as large as it holds, because nearly all of them are bound and not copied; what is left over after whole
@@ -171,5 +189,11 @@ PROFILES = {
         syrk_small=16,
         segment_k=1024 * 1024,
         fix_pipe_unit=1,
+        register_bytes=64,
+        fft_radix=16,
+        fft_tiny=32,
+        fft_whole_bytes=256 * 1024,
+        fft_tile_bytes=512 * 1024,
+        fft_run_bytes=128,
     ),
 }

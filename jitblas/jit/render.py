@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from jitblas.operators.base import TilingField, Variant
+from importlib import import_module
+
+from jitblas.operators.base import Constant, TilingField, Variant
 from jitblas.problem import Value
 
 
 def render(
     variant: Variant,
-    constants: Iterable[tuple[str, Value]],
+    constants: Iterable[tuple[str, Constant]],
     baked: Iterable[tuple[str, Value]],
     kernels: str,
 ) -> str:
@@ -19,11 +21,11 @@ def render(
 
     Parameters
     ----------
-    constants : (name, value) of the class; `Element` is a type, the others are `constexpr`
+    constants : (name, value) of the class; words are types, the others are `constexpr`
     baked : tiling fields that are constants of this kernel (exact specialisations)
     kernels : folder of the kernel sources
     """
-    sizes = dict(baked)
+    sizes, classes = dict(baked), dict(constants)
     with open(os.path.join(kernels, variant.source), encoding="utf-8") as file:
         body = file.read()
     return "\n".join(
@@ -36,10 +38,11 @@ def render(
             *print_tiling(variant.fields, sizes),
             "",
             "namespace spec {",
-            *(_constant(name, value) for name, value in constants),
+            *(_constant(name, value) for name, value in classes.items()),
             _constant("kSizesBaked", bool(sizes)),
             "}  // namespace spec",
             "",
+            *(import_module(variant.printer).print_source(classes) if variant.printer else ()),
             f'#line 1 "{variant.source}"',
             body,
             *print_packed_launch(variant.pointers),
@@ -70,9 +73,11 @@ def print_tiling(fields: Iterable[TilingField], baked: dict[str, Value]) -> list
     return [*lines, "};"]
 
 
-def _constant(name: str, value: Value) -> str:
+def _constant(name: str, value: Constant) -> str:
     if isinstance(value, str):
         return f"using {name} = {value};"
+    if isinstance(value, tuple):
+        return f"constexpr uint32_t {name}[] = {{{', '.join(str(number) for number in value or (0,))}}};"
     kind = "bool" if isinstance(value, bool) else "uint32_t"
     return f"constexpr {kind} {name} = {_literal(value)};"
 

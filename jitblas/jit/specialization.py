@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from jitblas import config
 from jitblas.hardware import CUBE_BUFFERS, HOST, PROFILES, Profile
 from jitblas.operators import OPERATORS
-from jitblas.operators.base import Variant
+from jitblas.operators.base import Constant, Variant
 from jitblas.problem import Problem, Value
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Specialization(NamedTuple):
 
     op: str
     path: Variant
-    constants: tuple[tuple[str, Value], ...]
+    constants: tuple[tuple[str, Constant], ...]
     baked: tuple[tuple[str, Value], ...]
     target: str
     profile: Profile
@@ -114,6 +114,8 @@ class Specialization(NamedTuple):
         if self.target != HOST:
             return {}
         defines = {"JITBLAS_TWIN": str(config.TWIN_BUILDS[self.twin]), "JITBLAS_UB_BYTES": str(self.profile.ub_bytes)}
+        if self.path.register_bytes:
+            defines["JITBLAS_REGISTER_BYTES"] = str(self.path.register_bytes)
         if self.path.kind == "vector":
             return defines
         buffers = {f"JITBLAS_{name.upper()}": str(getattr(self.profile, name)) for name in CUBE_BUFFERS}
@@ -135,7 +137,7 @@ class Specialization(NamedTuple):
             "problem": self.problem,
         }
         return Recipe(
-            title=f"{self.op} {self.variant} ({', '.join(str(value) for _, value in self.constants)})",
+            title=f"{self.op} {self.variant} ({', '.join(str(value) for _, value in self.constants if not isinstance(value, tuple))})",
             what=self.what,
             target=self.target,
             source=lambda: self.source,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from jitblas.operators.base import Operator
 
-NAMES = ("axpy_ex", "cdotc", "csyrk", "sgemm_strided_batched")
+NAMES = ("axpy_ex", "cdotc", "csyrk", "fft", "sgemm_strided_batched")
 
 
 class Registry(Mapping[str, "Operator"]):

@@ -14,6 +14,7 @@ FIELD_TYPES: Mapping[str, type[Any]] = {
     "uint64_t": ctypes.c_uint64,
     "int64_t": ctypes.c_int64,
     "float": ctypes.c_float,
+    "double": ctypes.c_double,
 }
 """C types that a tiling may hold, and what ctypes calls them."""
 
@@ -51,13 +52,21 @@ class Variant(NamedTuple):
     """How many addresses its launch takes, between the stream and the tiling."""
     kind: str = "vector"
     """Which cores it runs on: "vector", "cube" or "mixed"."""
+    printer: str = ""
+    """Module whose `print_source(constants)` gives the lines that are generated ahead of the source; "": none are."""
+    register_bytes: int = 0
+    """Width of the twin's registers where results do not depend on it; 0: the chip's."""
+
+
+Constant = Value | tuple[int, ...]
+"""What a kernel is compiled with: a number, a type's name, or an array of numbers."""
 
 
 class Choice(NamedTuple):
     """What a problem resolves to: a variant and the constants that its class fixes."""
 
     variant: Variant
-    constants: tuple[tuple[str, Value], ...]
+    constants: tuple[tuple[str, Constant], ...]
 
 
 class Operator(Protocol):

@@ -15,6 +15,9 @@
 // loads from global memory, and multiplies to where the fix-pipe copies.
 #define JITBLAS_STREAMING_CUBE()
 
+// Whether a vector function may read and write global memory as if it were UB. Only the twin's may.
+#define JITBLAS_DIRECT() false
+
 // Before a loop of a few steps whose number is known: no loop, so that what it indexes stays in registers.
 #define JITBLAS_UNROLL _Pragma("unroll")
 

@@ -39,9 +39,9 @@
 // Vector functions must melt into their caller: registers then stay registers.
 #define JITBLAS_INLINE inline __attribute__((always_inline))
 #define __simd_vf__ static __attribute__((always_inline))
-#define __simd_callee__ static __attribute__((always_inline))
+#define __simd_callee__ __attribute__((always_inline))
 #define __simt_vf__ static __attribute__((always_inline))
-#define __simt_callee__ static __attribute__((always_inline))
+#define __simt_callee__ __attribute__((always_inline))
 #define LAUNCH_BOUND(threads)
 #define KERNEL_TASK_TYPE_DEFAULT(type) static_cast<void>(::AscendC::type)
 

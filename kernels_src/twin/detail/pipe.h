@@ -300,3 +300,4 @@ private:
 
 #define JITBLAS_STREAMING_INPUT(queue) (queue).AllowBinding()
 #define JITBLAS_IN_PLACE(queue) (queue).AllowBinding()
+#define JITBLAS_DIRECT() (::twin::block->bind != 0)

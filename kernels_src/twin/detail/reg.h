@@ -6,7 +6,7 @@
 
 namespace AscendC {
 
-constexpr uint32_t VECTOR_REG_WIDTH = 256;
+constexpr uint32_t VECTOR_REG_WIDTH = ::twin::kRegisterBytes;
 
 enum class RoundMode : uint8_t {
     CAST_NONE,
@@ -26,8 +26,22 @@ enum class RegLayout { UNKNOWN = -1, ZERO, ONE, TWO, THREE };
 enum class SatMode { UNKNOWN = -1, NO_SAT, SAT };
 enum class MaskMergeMode { UNKNOWN = -1, MERGING, ZEROING };
 enum class MaskPattern { ALL, VL1, VL2, VL3, VL4, VL8, VL16, VL32, VL64, VL128, M3, M4, H, Q, ALLF };
-enum class LoadDist { DIST_NORM, DIST_UNPACK_B16, DIST_DINTLV_B32 };
-enum class StoreDist { DIST_NORM, DIST_PACK_B32 };
+enum class LoadDist {
+    DIST_NORM,
+    DIST_UNPACK_B16,
+    DIST_DINTLV_B32,
+    DIST_DINTLV_B64,  // the twin's own, as all of FP64
+    DIST_BRC_B32,
+    DIST_BRC_B64,  // the twin's own
+    DIST_E2B_B32
+};
+enum class StoreDist {
+    DIST_NORM,
+    DIST_PACK_B32,
+    DIST_INTLV_B32,
+    DIST_INTLV_B64  // the twin's own
+};
+enum class DataCopyMode { NORM, DATA_BLOCK_COPY };
 
 struct CastTrait {
     RegLayout layoutMode = RegLayout::UNKNOWN;
@@ -53,8 +67,9 @@ namespace twin {
 template <typename Element>
 __attribute__((noinline, cold)) inline void StoreSelected(Element* to, const Element* from, const Words* select) {
     const uint32_t* selected = reinterpret_cast<const uint32_t*>(select);
-    for (int i = 0; i < kRegisterBytes / 4; ++i) {
-        if (selected[i] != 0) {
+    constexpr int words = sizeof(Element) == 8 ? 2 : 1;
+    for (int i = 0; i < kRegisterBytes / 4 / words; ++i) {
+        if (selected[i * words] != 0) {
             to[i] = from[i];
         }
     }
@@ -64,6 +79,12 @@ template <typename T, typename U>
 constexpr bool kSame = false;
 template <typename T>
 constexpr bool kSame<T, T> = true;
+
+// A type that an argument is not asked for: what a register holds says it.
+template <typename T>
+struct Itself {
+    using Type = T;
+};
 
 template <typename T>
 constexpr bool kIsHalf = kSame<T, half> || kSame<T, bfloat16_t>;
@@ -75,13 +96,19 @@ namespace Reg {
 
 struct DefaultType {};
 
-// A register of 64 floats. Arithmetic here is on FP32; 16-bit types are cast first.
+// A register of floats, 64 on the chip. Arithmetic here is on FP32; 16-bit types are cast first.
 template <typename T>
 struct RegTensor;
 
 template <>
 struct RegTensor<float> {
     ::twin::Floats chunk[::twin::kChunks];
+};
+
+// A register of doubles: an extension of the twin, which the chip's vector units have nothing like.
+template <>
+struct RegTensor<double> {
+    ::twin::Doubles chunk[::twin::kChunks];
 };
 
 // A register of 16-bit elements, always in the spread form of DIST_UNPACK_B16 and RegLayout::ZERO: element i in the low
@@ -94,7 +121,7 @@ struct RegTensor<half> {
 
 template <>
 struct RegTensor<bfloat16_t> {
-    ::twin::FullShorts chunk[::twin::kChunks / 2];
+    ::twin::FullShorts chunk[(::twin::kChunks + 1) / 2];
 };
 
 }  // namespace Reg
@@ -102,11 +129,17 @@ struct RegTensor<bfloat16_t> {
 
 namespace twin {
 
-JITBLAS_INLINE void ZeroUnselected(AscendC::Reg::RegTensor<float>& value, const AscendC::Reg::MaskReg& mask) {
+template <typename Vector>
+JITBLAS_INLINE Vector Selected(Vector value, Words select) {
+    return reinterpret_cast<Vector>(reinterpret_cast<Words>(value) & select);
+}
+
+template <typename R>
+JITBLAS_INLINE void ZeroUnselected(AscendC::Reg::RegTensor<R>& value, const AscendC::Reg::MaskReg& mask) {
     if (!mask.all) {
         JITBLAS_UNROLL
         for (int i = 0; i < kChunks; ++i) {
-            value.chunk[i] = reinterpret_cast<Floats>(reinterpret_cast<Words>(value.chunk[i]) & mask.select[i]);
+            value.chunk[i] = Selected(value.chunk[i], mask.select[i]);
         }
     }
 }
@@ -150,13 +183,14 @@ JITBLAS_INLINE MaskReg CreateMask() {
 // Selects the first `count` elements of type T and takes a register's worth off `count`.
 template <typename T>
 JITBLAS_INLINE MaskReg UpdateMask(uint32_t& count) {
-    static_assert(sizeof(T) == 4, "the twin masks 32-bit elements");
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "the twin masks elements of 32 bits, and doubles");
     constexpr uint32_t lanes = VECTOR_REG_WIDTH / sizeof(T);
+    const uint32_t words = count * static_cast<uint32_t>(sizeof(T) / 4);
     MaskReg mask;
     mask.all = count >= lanes;
     JITBLAS_UNROLL
     for (int i = 0; i < ::twin::kChunks; ++i) {
-        mask.select[i] = reinterpret_cast<::twin::Words>(::twin::LaneNumbers() + i * ::twin::kWords < count);
+        mask.select[i] = reinterpret_cast<::twin::Words>(::twin::LaneNumbers() + i * ::twin::kWords < words);
     }
     count -= mask.all ? lanes : count;
     return mask;
@@ -164,16 +198,30 @@ JITBLAS_INLINE MaskReg UpdateMask(uint32_t& count) {
 
 template <typename T = DefaultType, LoadDist dist = LoadDist::DIST_NORM, typename R, typename A>
 JITBLAS_INLINE void LoadAlign(RegTensor<R>& destination, A* address) {
-    static_assert(::twin::kSame<A, R> && dist == (sizeof(A) == 2 ? LoadDist::DIST_UNPACK_B16 : LoadDist::DIST_NORM),
-                  "the twin loads 16-bit elements with DIST_UNPACK_B16 and floats with DIST_NORM");
-    const uint8_t* from = reinterpret_cast<const uint8_t*>(address);
-    constexpr int bytes = sizeof(destination.chunk[0]);
-    JITBLAS_UNROLL
-    for (int i = 0; i < static_cast<int>(sizeof(destination.chunk) / bytes); ++i) {
-        if (i * bytes % ::twin::kCacheLineBytes == 0) {
-            __builtin_prefetch(from + i * bytes + ::twin::kPrefetchBytes);
+    static_assert(::twin::kSame<A, R>, "a register is loaded from what it holds");
+    if constexpr (dist == (sizeof(R) == 8 ? LoadDist::DIST_BRC_B64 : LoadDist::DIST_BRC_B32)) {
+        JITBLAS_UNROLL
+        for (auto& chunk : destination.chunk) {
+            chunk = ::twin::Broadcast(*address);
         }
-        destination.chunk[i] = ::twin::LoadUnaligned(destination.chunk[i], from + i * bytes);
+    } else if constexpr (dist == LoadDist::DIST_E2B_B32) {  // one element to each block of 32 bytes
+        static_assert(sizeof(R) == 4, "DIST_E2B_B32 is for elements of 32 bits");
+        for (int i = 0; i < ::twin::kRegisterBytes / 4; ++i) {
+            destination.chunk[i / ::twin::kWords][i % ::twin::kWords] = address[i / 8];
+        }
+    } else {
+        static_assert(dist == (sizeof(A) == 2 ? LoadDist::DIST_UNPACK_B16 : LoadDist::DIST_NORM),
+                      "the twin loads 16-bit elements with DIST_UNPACK_B16, others with DIST_NORM, DIST_BRC_B32 (of "
+                      "doubles DIST_BRC_B64) or DIST_E2B_B32");
+        const uint8_t* from = reinterpret_cast<const uint8_t*>(address);
+        constexpr int bytes = sizeof(destination.chunk[0]);
+        JITBLAS_UNROLL
+        for (int i = 0; i < static_cast<int>(sizeof(destination.chunk) / bytes); ++i) {
+            if (::twin::kPrefetches && i * bytes % ::twin::kCacheLineBytes == 0) {
+                __builtin_prefetch(from + i * bytes + ::twin::kPrefetchBytes);
+            }
+            destination.chunk[i] = ::twin::LoadUnaligned(destination.chunk[i], from + i * bytes);
+        }
     }
 }
 
@@ -226,8 +274,9 @@ JITBLAS_INLINE void Cast(S& destination, V& source, MaskReg& mask) {
 
 namespace twin {
 
-template <typename Operation>
-JITBLAS_INLINE void EachChunk(AscendC::Reg::RegTensor<float>& destination, AscendC::Reg::MaskReg& mask, Operation op) {
+template <typename R, typename Operation>
+JITBLAS_INLINE void EachChunk(AscendC::Reg::RegTensor<R>& destination, AscendC::Reg::MaskReg& mask, Operation op) {
+    static_assert(kSame<R, float> || kSame<R, double>, "arithmetic is on float and, in the twin alone, on double");
     JITBLAS_UNROLL
     for (int i = 0; i < kChunks; ++i) {
         destination.chunk[i] = op(i);
@@ -240,51 +289,59 @@ JITBLAS_INLINE void EachChunk(AscendC::Reg::RegTensor<float>& destination, Ascen
 namespace AscendC {
 namespace Reg {
 
-template <typename T = DefaultType>
-JITBLAS_INLINE void Duplicate(RegTensor<float>& destination, float value, MaskReg& mask) {
+template <typename T = DefaultType, typename R>
+JITBLAS_INLINE void Duplicate(RegTensor<R>& destination, typename ::twin::Itself<R>::Type value, MaskReg& mask) {
     ::twin::EachChunk(destination, mask, [&](int) __attribute__((always_inline)) { return ::twin::Broadcast(value); });
 }
 
-template <typename T = DefaultType>
-JITBLAS_INLINE void Add(RegTensor<float>& destination, RegTensor<float>& a, RegTensor<float>& b, MaskReg& mask) {
+template <typename T = DefaultType, typename R>
+JITBLAS_INLINE void Add(RegTensor<R>& destination, RegTensor<R>& a, RegTensor<R>& b, MaskReg& mask) {
     ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) { return a.chunk[i] + b.chunk[i]; });
 }
 
-template <typename T = DefaultType>
-JITBLAS_INLINE void Sub(RegTensor<float>& destination, RegTensor<float>& a, RegTensor<float>& b, MaskReg& mask) {
+template <typename T = DefaultType, typename R>
+JITBLAS_INLINE void Sub(RegTensor<R>& destination, RegTensor<R>& a, RegTensor<R>& b, MaskReg& mask) {
     ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) { return a.chunk[i] - b.chunk[i]; });
 }
 
-template <typename T = DefaultType>
-JITBLAS_INLINE void Mul(RegTensor<float>& destination, RegTensor<float>& a, RegTensor<float>& b, MaskReg& mask) {
+template <typename T = DefaultType, typename R>
+JITBLAS_INLINE void Mul(RegTensor<R>& destination, RegTensor<R>& a, RegTensor<R>& b, MaskReg& mask) {
     ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) { return a.chunk[i] * b.chunk[i]; });
 }
 
-template <typename T = DefaultType>
-JITBLAS_INLINE void Muls(RegTensor<float>& destination, RegTensor<float>& a, float scalar, MaskReg& mask) {
+template <typename T = DefaultType, typename R>
+JITBLAS_INLINE void Muls(RegTensor<R>& destination, RegTensor<R>& a, typename ::twin::Itself<R>::Type scalar, MaskReg& mask) {
     ::twin::EachChunk(destination, mask,
                       [&](int i) __attribute__((always_inline)) { return a.chunk[i] * ::twin::Broadcast(scalar); });
 }
 
-template <typename T = DefaultType>
-JITBLAS_INLINE void Adds(RegTensor<float>& destination, RegTensor<float>& a, float scalar, MaskReg& mask) {
+template <typename T = DefaultType, typename R>
+JITBLAS_INLINE void Adds(RegTensor<R>& destination, RegTensor<R>& a, typename ::twin::Itself<R>::Type scalar, MaskReg& mask) {
     ::twin::EachChunk(destination, mask,
                       [&](int i) __attribute__((always_inline)) { return a.chunk[i] + ::twin::Broadcast(scalar); });
 }
 
 // destination := scalar * source + destination, rounded once.
-template <typename T = DefaultType>
-JITBLAS_INLINE void Axpy(RegTensor<float>& destination, RegTensor<float>& source, float scalar, MaskReg& mask) {
+template <typename T = DefaultType, typename R>
+JITBLAS_INLINE void Axpy(RegTensor<R>& destination, RegTensor<R>& source, typename ::twin::Itself<R>::Type scalar, MaskReg& mask) {
     ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) {
         return ::twin::FusedMultiplyAdd(source.chunk[i], ::twin::Broadcast(scalar), destination.chunk[i]);
     });
 }
 
 // destination := a * b + destination, rounded once.
-template <typename T = DefaultType>
-JITBLAS_INLINE void MulAddDst(RegTensor<float>& destination, RegTensor<float>& a, RegTensor<float>& b, MaskReg& mask) {
+template <typename T = DefaultType, typename R>
+JITBLAS_INLINE void MulAddDst(RegTensor<R>& destination, RegTensor<R>& a, RegTensor<R>& b, MaskReg& mask) {
     ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) {
         return ::twin::FusedMultiplyAdd(a.chunk[i], b.chunk[i], destination.chunk[i]);
+    });
+}
+
+// destination := destination * a + b, rounded once.
+template <typename T = DefaultType, typename R>
+JITBLAS_INLINE void MulDstAdd(RegTensor<R>& destination, RegTensor<R>& a, RegTensor<R>& b, MaskReg& mask) {
+    ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) {
+        return ::twin::FusedMultiplyAdd(destination.chunk[i], a.chunk[i], b.chunk[i]);
     });
 }
 

@@ -5,20 +5,29 @@
 
 namespace twin {
 
-template <int... I>
-JITBLAS_INLINE Floats EvenLanes(const Floats& a, const Floats& b, Indices<I...>) {
+template <typename Vector, int... I>
+JITBLAS_INLINE Vector EvenLanes(const Vector& a, const Vector& b, Indices<I...>) {
     return JITBLAS_SHUFFLE(a, b, (2 * I)...);
 }
 
-template <int... I>
-JITBLAS_INLINE Floats OddLanes(const Floats& a, const Floats& b, Indices<I...>) {
+template <typename Vector, int... I>
+JITBLAS_INLINE Vector OddLanes(const Vector& a, const Vector& b, Indices<I...>) {
     return JITBLAS_SHUFFLE(a, b, (2 * I + 1)...);
 }
 
 // Lanes of a and b in turn, from lane `first` on.
-template <int first, int... I>
-JITBLAS_INLINE Floats InTurn(const Floats& a, const Floats& b, Indices<I...>) {
-    return JITBLAS_SHUFFLE(a, b, (first + I / 2 + (I % 2 != 0 ? kWords : 0))...);
+template <int first, typename Vector, int... I>
+JITBLAS_INLINE Vector InTurn(const Vector& a, const Vector& b, Indices<I...>) {
+    return JITBLAS_SHUFFLE(a, b, (first + I / 2 + (I % 2 != 0 ? static_cast<int>(sizeof...(I)) : 0))...);
+}
+
+template <typename R>
+constexpr int kChunkLanes = kChunkBytes / static_cast<int>(sizeof(R));
+
+// Two registers' chunks one after the other.
+template <typename R>
+JITBLAS_INLINE auto& ChunkOf(R& low, R& high, int i) {
+    return i < kChunks ? low.chunk[i] : high.chunk[i - kChunks];
 }
 
 }  // namespace twin
@@ -31,54 +40,85 @@ enum class ReduceType { SUM, MAX, MIN };
 namespace Reg {
 
 // Even elements of what follows `address` to one register, odd ones to the other.
-template <typename T, LoadDist dist>
-JITBLAS_INLINE void LoadAlign(RegTensor<float>& even, RegTensor<float>& odd, float* address) {
-    static_assert(dist == LoadDist::DIST_DINTLV_B32, "the twin loads two registers with DIST_DINTLV_B32");
-    constexpr auto lanes = ::twin::MakeIndices<::twin::kWords>();
+template <typename T, LoadDist dist, typename R>
+JITBLAS_INLINE void LoadAlign(RegTensor<R>& even, RegTensor<R>& odd, R* address) {
+    static_assert(dist == (sizeof(R) == 8 ? LoadDist::DIST_DINTLV_B64 : LoadDist::DIST_DINTLV_B32),
+                  "the twin loads two registers with DIST_DINTLV_B32 or, of doubles, DIST_DINTLV_B64");
+    constexpr int lanes = ::twin::kChunkLanes<R>;
     JITBLAS_UNROLL
     for (int i = 0; i < ::twin::kChunks; ++i) {
-        const float* from = address + 2 * i * ::twin::kWords;
+        const R* from = address + 2 * i * lanes;
         for (int line = 0; line < 2 * ::twin::kChunkBytes; line += ::twin::kCacheLineBytes) {
-            if ((2 * i * ::twin::kChunkBytes + line) % ::twin::kCacheLineBytes == 0) {
+            if (::twin::kPrefetches && (2 * i * ::twin::kChunkBytes + line) % ::twin::kCacheLineBytes == 0) {
                 __builtin_prefetch(reinterpret_cast<const uint8_t*>(from) + line + ::twin::kPrefetchBytes);
             }
         }
-        const ::twin::Floats a = ::twin::LoadUnaligned(::twin::Floats{}, from);
-        const ::twin::Floats b = ::twin::LoadUnaligned(::twin::Floats{}, from + ::twin::kWords);
-        even.chunk[i] = ::twin::EvenLanes(a, b, lanes);
-        odd.chunk[i] = ::twin::OddLanes(a, b, lanes);
+        const auto a = ::twin::LoadUnaligned(even.chunk[i], from);
+        const auto b = ::twin::LoadUnaligned(even.chunk[i], from + lanes);
+        even.chunk[i] = ::twin::EvenLanes(a, b, ::twin::MakeIndices<lanes>());
+        odd.chunk[i] = ::twin::OddLanes(a, b, ::twin::MakeIndices<lanes>());
+    }
+}
+
+// Elements of the two registers in turn. The mask does not count.
+template <typename T, StoreDist dist, typename R>
+JITBLAS_INLINE void StoreAlign(R* address, RegTensor<R>& a, RegTensor<R>& b, MaskReg&) {
+    static_assert(dist == (sizeof(R) == 8 ? StoreDist::DIST_INTLV_B64 : StoreDist::DIST_INTLV_B32),
+                  "the twin stores two registers with DIST_INTLV_B32 or, of doubles, DIST_INTLV_B64");
+    constexpr int lanes = ::twin::kChunkLanes<R>;
+    JITBLAS_UNROLL
+    for (int i = 0; i < ::twin::kChunks; ++i) {
+        R* to = address + 2 * i * lanes;
+        ::twin::StoreUnaligned(to, ::twin::InTurn<0>(a.chunk[i], b.chunk[i], ::twin::MakeIndices<lanes>()));
+        ::twin::StoreUnaligned(to + lanes,
+                               ::twin::InTurn<lanes / 2>(a.chunk[i], b.chunk[i], ::twin::MakeIndices<lanes>()));
+    }
+}
+
+// Blocks of 32 bytes, `stride` blocks from one to the next in memory.
+template <typename T, DataCopyMode mode, typename R>
+JITBLAS_INLINE void StoreAlign(R* address, RegTensor<R>& source, uint32_t stride, MaskReg& mask) {
+    static_assert(mode == DataCopyMode::DATA_BLOCK_COPY, "with a stride the twin stores blocks");
+    constexpr int block = 32 / static_cast<int>(sizeof(R));
+    const RegTensor<R> from = source;
+    const MaskReg selected = mask;
+    const R* value = reinterpret_cast<const R*>(from.chunk);
+    const uint32_t* select = reinterpret_cast<const uint32_t*>(selected.select);
+    for (int i = 0; i < ::twin::kRegisterBytes / 32; ++i) {
+        for (int j = 0; j < block; ++j) {
+            if (select[(i * block + j) * static_cast<int>(sizeof(R) / 4)] != 0) {
+                address[i * block * static_cast<int64_t>(stride) + j] = value[i * block + j];
+            }
+        }
     }
 }
 
 // The two registers' elements one after the other, as one sequence: even ones to `even`, odd ones to `odd`.
-template <typename T = DefaultType>
-JITBLAS_INLINE void DeInterleave(RegTensor<float>& even, RegTensor<float>& odd, RegTensor<float>& a,
-                                 RegTensor<float>& b) {
-    constexpr auto lanes = ::twin::MakeIndices<::twin::kWords>();
-    constexpr int half = ::twin::kChunks / 2;
-    const RegTensor<float> first = a;
-    const RegTensor<float> second = b;
+template <typename T = DefaultType, typename R>
+JITBLAS_INLINE void DeInterleave(RegTensor<R>& even, RegTensor<R>& odd, RegTensor<R>& a, RegTensor<R>& b) {
+    constexpr auto lanes = ::twin::MakeIndices<::twin::kChunkLanes<R>>();
+    RegTensor<R> first = a;
+    RegTensor<R> second = b;
     JITBLAS_UNROLL
     for (int i = 0; i < ::twin::kChunks; ++i) {
-        const ::twin::Floats* from = i < half ? first.chunk + 2 * i : second.chunk + 2 * (i - half);
-        even.chunk[i] = ::twin::EvenLanes(from[0], from[1], lanes);
-        odd.chunk[i] = ::twin::OddLanes(from[0], from[1], lanes);
+        const auto from = ::twin::ChunkOf(first, second, 2 * i);
+        const auto next = ::twin::ChunkOf(first, second, 2 * i + 1);
+        even.chunk[i] = ::twin::EvenLanes(from, next, lanes);
+        odd.chunk[i] = ::twin::OddLanes(from, next, lanes);
     }
 }
 
 // Elements of a and b in turn: the first half of that sequence to `low`, the second to `high`.
-template <typename T = DefaultType>
-JITBLAS_INLINE void Interleave(RegTensor<float>& low, RegTensor<float>& high, RegTensor<float>& a,
-                               RegTensor<float>& b) {
-    constexpr auto lanes = ::twin::MakeIndices<::twin::kWords>();
-    constexpr int half = ::twin::kChunks / 2;
-    const RegTensor<float> first = a;
-    const RegTensor<float> second = b;
+template <typename T = DefaultType, typename R>
+JITBLAS_INLINE void Interleave(RegTensor<R>& low, RegTensor<R>& high, RegTensor<R>& a, RegTensor<R>& b) {
+    constexpr int lanes = ::twin::kChunkLanes<R>;
+    const RegTensor<R> first = a;
+    const RegTensor<R> second = b;
     JITBLAS_UNROLL
     for (int i = 0; i < ::twin::kChunks; ++i) {
-        ::twin::Floats* to = i < half ? low.chunk + 2 * i : high.chunk + 2 * (i - half);
-        to[0] = ::twin::InTurn<0>(first.chunk[i], second.chunk[i], lanes);
-        to[1] = ::twin::InTurn<::twin::kWords / 2>(first.chunk[i], second.chunk[i], lanes);
+        constexpr auto indices = ::twin::MakeIndices<lanes>();
+        ::twin::ChunkOf(low, high, 2 * i) = ::twin::InTurn<0>(first.chunk[i], second.chunk[i], indices);
+        ::twin::ChunkOf(low, high, 2 * i + 1) = ::twin::InTurn<lanes / 2>(first.chunk[i], second.chunk[i], indices);
     }
 }
 
@@ -104,8 +144,8 @@ JITBLAS_INLINE void Select(RegTensor<float>& destination, RegTensor<float>& a, R
     }
 }
 
-template <typename T = DefaultType>
-JITBLAS_INLINE void Neg(RegTensor<float>& destination, RegTensor<float>& source, MaskReg& mask) {
+template <typename T = DefaultType, typename R>
+JITBLAS_INLINE void Neg(RegTensor<R>& destination, RegTensor<R>& source, MaskReg& mask) {
     ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) { return -source.chunk[i]; });
 }
 

@@ -1,5 +1,6 @@
 // One machine vector, written with GNU vector extensions so that g++, clang and zig compile it alike. A 256-byte
-// register of the chip is kChunks of these.
+// register of the chip is kChunks of these. Kernels whose results do not depend on a register's width may be built with
+// narrower ones (JITBLAS_REGISTER_BYTES), of which more fit a CPU's.
 #pragma once
 
 #include <stdint.h>
@@ -18,15 +19,22 @@ constexpr int kChunkBytes = 32;
 #else
 constexpr int kChunkBytes = 16;
 #endif
+#ifdef JITBLAS_REGISTER_BYTES
+constexpr int kRegisterBytes = JITBLAS_REGISTER_BYTES;
+#else
 constexpr int kRegisterBytes = 256;
+#endif
+static_assert(kRegisterBytes % kChunkBytes == 0, "a register is whole machine vectors");
 constexpr int kChunks = kRegisterBytes / kChunkBytes;
 constexpr int kCacheLineBytes = 64;
 // How far ahead a vector function's loads ask for data. A bound tensor streams from memory, and hardware prefetchers
 // stop at the page's end; 2 to 8 KiB gain 1 to 4 percent there and cost nothing measurable elsewhere.
 constexpr int kPrefetchBytes = 2048;
+constexpr bool kPrefetches = kRegisterBytes == 256;  // kernels with narrower registers do so by themselves
 constexpr int kWords = kChunkBytes / 4;  // 32-bit elements of a chunk
 
 typedef float Floats __attribute__((vector_size(kChunkBytes)));
+typedef double Doubles __attribute__((vector_size(kChunkBytes)));
 typedef int32_t Ints __attribute__((vector_size(kChunkBytes)));
 typedef uint32_t Words __attribute__((vector_size(kChunkBytes)));
 typedef uint16_t Shorts __attribute__((vector_size(kChunkBytes / 2)));  // as many as there are words
@@ -47,6 +55,10 @@ JITBLAS_INLINE void StoreUnaligned(void* address, const V& value) {
 
 JITBLAS_INLINE Floats Broadcast(float value) {
     return value - Floats{};  // x - 0 is x, signed zeros and NaN included
+}
+
+JITBLAS_INLINE Doubles Broadcast(double value) {
+    return value - Doubles{};
 }
 
 JITBLAS_INLINE Words LaneNumbers() {
@@ -76,6 +88,22 @@ JITBLAS_INLINE Floats FusedMultiplyAdd(Floats a, Floats b, Floats c) {
     Floats result;
     for (int i = 0; i < kWords; ++i) {
         result[i] = __builtin_fmaf(a[i], b[i], c[i]);
+    }
+    return result;
+#endif
+}
+
+JITBLAS_INLINE Doubles FusedMultiplyAdd(Doubles a, Doubles b, Doubles c) {
+#if defined(__clang__) && JITBLAS_HAS_BUILTIN(__builtin_elementwise_fma)
+    return __builtin_elementwise_fma(a, b, c);
+#elif defined(__AVX512F__) && !defined(__clang__)
+    return __builtin_ia32_vfmaddpd512_mask(a, b, c, -1, 4);
+#elif defined(__AVX__) && defined(__FMA__) && !defined(__clang__)
+    return __builtin_ia32_vfmaddpd256(a, b, c);
+#else
+    Doubles result;
+    for (int i = 0; i < kWords / 2; ++i) {
+        result[i] = __builtin_fma(a[i], b[i], c[i]);
     }
     return result;
 #endif

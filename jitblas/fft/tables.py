@@ -1,0 +1,60 @@
+"""Tables of twiddles: what the kernels of transforms read, from float64 by the nearest octant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jitblas.operators.fft_planner import COLUMNS, ROWS, Pass, Stage
+
+Reals = np.ndarray[Any, np.dtype[Any]]
+
+
+def twiddle_table(points: int, passes: tuple[Pass, ...], real: type[np.floating[Any]]) -> Reals:
+    """All tables of a transform, one pass's after the other, as its kernel expects them."""
+    table = np.zeros(sum(one.table_reals for one in passes), real)
+    start = 0
+    for one in passes:
+        _fill(table[start : start + one.table_reals], one, points)
+        start += one.table_reals
+    return table
+
+
+def _fill(table: Reals, one: Pass, points: int) -> None:
+    for stage in one.stages:
+        if stage.right > 1:
+            values = stage_table(stage)
+            table[stage.table : stage.table + values.size] = values
+    turns = table[one.table : one.table + one.turns * one.turn]
+    if one.kind == ROWS:
+        j = np.arange(one.points)
+        rows = unit_roots(-np.arange(one.height)[:, None] * j, points)  # (row, part, j)
+        table[one.row_table : one.table] = np.stack(rows, axis=1).ravel()
+        starts = np.arange(0, one.before, one.height)
+        turns[:] = np.stack(unit_roots(-starts[:, None] * j, points), axis=1).ravel()
+    elif one.kind == COLUMNS and one.turn:
+        order = np.arange(one.before)[:, None] * np.arange(one.points)
+        turns[:] = np.stack(unit_roots(-order, one.before * one.points), axis=-1).ravel()
+
+
+def stage_table(stage: Stage) -> Reals:
+    """Output k of butterfly p times w^(p k), k from 1 on: (p / lanes, k, real or imaginary, p % lanes)."""
+    butterflies = -(-stage.right // stage.lanes) * stage.lanes
+    p = np.arange(butterflies).reshape(-1, 1, stage.lanes)
+    k = np.arange(1, stage.radix).reshape(1, -1, 1)
+    return np.stack(unit_roots(-p * k, stage.radix * stage.right), axis=2).ravel()
+
+
+def unit_roots(numerators: Reals, denominator: int) -> tuple[Reals, Reals]:
+    """(cosines, sines) of 2 pi numerators / denominator, each correctly rounded or next to it."""
+    eighth, rest = np.divmod(8 * (numerators.astype(np.int64) % denominator), denominator)
+    odd = eighth % 2 == 1
+    # The angle is eighth / 8 of a turn and `rest`; odd octants are measured back from their end.
+    angle = np.where(odd, denominator - rest, rest) * (np.pi / 4 / denominator)
+    cosine, sine = np.cos(angle), np.sin(angle)
+    halfway = odd & (rest == 0)
+    cosine[halfway] = sine[halfway] = np.sqrt(0.5)
+    cosines = np.choose(eighth, (cosine, sine, -sine, -cosine, -cosine, -sine, sine, cosine))
+    sines = np.choose(eighth, (sine, cosine, cosine, sine, -sine, -cosine, -cosine, -sine))
+    return cosines, sines

@@ -1,0 +1,157 @@
+"""FFT: discrete Fourier transforms of 2^n points, for COMPLEX64 and, on the host, COMPLEX128.
+
+What a kernel does is decided by the number of points, so each has a kernel of its own; how many transforms there are is
+a number of the launch.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from jitblas.hardware import HOST, Profile
+from jitblas.operators.base import FLOPS_PER_BYTE, Choice, Constant, TilingField, Variant, ceil_div
+from jitblas.operators.fft_planner import Geometry, Pass, plan_passes
+from jitblas.problem import Parameter, Problem
+
+name = "fft"
+minimum_cann = "9.1.0"
+limits: tuple[str, ...] = ("fft_tiny", "fft_radix")
+
+ITEM_BYTES = {"c64": 8, "c128": 16}
+REALS = {"c64": "float", "c128": "double"}
+
+MOST_POINTS = 2**26
+
+parameters = (
+    Parameter("n", "int", minimum=1, maximum=MOST_POINTS),
+    Parameter("batch", "int", 1, minimum=0),
+    Parameter("dtype", tuple(ITEM_BYTES), "c128"),
+    Parameter("dir", ("forward", "inverse"), "forward"),
+    Parameter("norm", ("backward", "ortho", "forward"), "backward"),
+)
+
+_PRINTER = "jitblas.codelets.printer"
+_BATCH = TilingField("batch", "uint64_t", size=True)
+_SCALE = TilingField("scale", "double")
+
+TINY = Variant(
+    name, "tiny", "fft/tiny.asc", (_BATCH, _SCALE, TilingField("threads", "uint32_t")), pointers=4, printer=_PRINTER
+)
+
+
+@functools.cache
+def _passes_variant(register_bytes: int) -> Variant:
+    return Variant(
+        name, "passes", "fft/passes.asc", (_BATCH, _SCALE), pointers=4, printer=_PRINTER, register_bytes=register_bytes
+    )
+
+
+def fault(problem: Problem) -> str | None:
+    """Why there is no such transform, with the nearest that there are; None if there is."""
+    n = problem.value("n")
+    if n & (n - 1) == 0:
+        return None
+    smaller = 1 << (n.bit_length() - 1)
+    larger = 2 * smaller
+    lengths = f"{smaller} and {larger}" if larger <= MOST_POINTS else f"{smaller}"
+    return f"n={n}: powers of two up to {MOST_POINTS} are accepted; the nearest are {lengths}"
+
+
+@functools.cache
+def passes(n: int, dtype: str, profile: Profile) -> tuple[Pass, ...]:
+    """What a transform does; nothing where one codelet does all."""
+    return () if n <= profile.fft_tiny else plan_passes(n, ITEM_BYTES[dtype], profile)
+
+
+def choose(problem: Problem, profile: Profile) -> Choice:
+    n, dtype = problem.value("n"), problem.value("dtype")
+    shared: tuple[tuple[str, Constant], ...] = (
+        ("Real", REALS[dtype]),
+        ("kInverse", problem.value("dir") == "inverse"),
+        ("kScaled", scale(problem) != 1),
+    )
+    planned = passes(n, dtype, profile)
+    if not planned:
+        return Choice(TINY, (*shared, ("kScalarCodelets", (n,)), ("kMaxThreads", profile.simt_max_threads)))
+    geometry = Geometry(ITEM_BYTES[dtype], profile.register_bytes // (ITEM_BYTES[dtype] // 2), profile)
+    most = max(len(one.stages) for one in planned)
+    whole, rows = planned[0].before == planned[0].after == 1, planned[-1]
+    interleaved = {planned[0].stages[0].radix} if whole else set()
+    plain = {stage.radix for one in planned for stage in (one.stages[1:] if whole else one.stages)}
+    transposers = () if whole else (geometry.height,)
+    offsets = [sum(one.table_reals for one in planned[:number]) for number in range(len(planned))]
+
+    def of_each(values: list[int]) -> tuple[int, ...]:
+        return tuple(values)
+
+    def of_stages(values: list[list[int]]) -> tuple[int, ...]:
+        return tuple(number for row in values for number in (*row, *[0] * (most - len(row))))
+
+    constants: tuple[tuple[str, Constant], ...] = (
+        *shared,
+        ("kTransform", n),
+        ("kPasses", len(planned)),
+        ("kKinds", of_each([one.kind for one in planned])),
+        ("kPoints", of_each([one.points for one in planned])),
+        ("kColumns", of_each([one.columns for one in planned])),
+        ("kBefore", of_each([one.before for one in planned])),
+        ("kAfter", of_each([one.after for one in planned])),
+        ("kStages", of_each([len(one.stages) for one in planned])),
+        ("kMostStages", most),
+        ("kFactors", of_stages([[stage.radix for stage in one.stages] for one in planned])),
+        ("kStageTables", of_stages([[stage.table for stage in one.stages] for one in planned])),
+        ("kTables", of_each(offsets)),
+        ("kTableReals", of_each([one.table for one in planned])),
+        ("kTurnReals", of_each([one.turn for one in planned])),
+        ("kHeight", geometry.height),
+        ("kRowTable", rows.row_table),
+        ("kBuffers", of_each([one.buffers for one in planned])),
+        ("kPadding", geometry.padding),
+        ("kCodelets", tuple(sorted(plain))),
+        ("kInterleavedCodelets", tuple(sorted(interleaved))),
+        ("kTransposers", transposers),
+    )
+    return Choice(_passes_variant(profile.register_bytes if profile.name == HOST else 0), constants)
+
+
+def scale(problem: Problem) -> float:
+    """What results are multiplied by: NumPy's norms."""
+    n, norm = problem.value("n"), problem.value("norm")
+    if norm == "ortho":
+        return float(n**-0.5)
+    return 1 / n if (norm == "forward") == (problem.value("dir") == "forward") else 1.0
+
+
+def tiling(problem: Problem, profile: Profile) -> tuple[int, dict[str, int | float]]:
+    """Blocks own equal runs of tasks, and no transform depends on which."""
+    n, batch = problem.value("n"), problem.value("batch")
+    planned = passes(n, problem.value("dtype"), profile)
+    numbers: dict[str, int | float] = {"batch": batch, "scale": scale(problem)}
+    blocks = min(ceil_div(n * batch, profile.min_elements_per_core), profile.vector_cores)
+    if not planned:
+        blocks = min(blocks, batch)
+        numbers["threads"] = max(1, min(ceil_div(batch, max(blocks, 1)), profile.simt_max_threads))
+    else:
+        blocks = min(blocks, max(batch * n // (one.points * one.columns) for one in planned))
+    return max(blocks, 1), numbers
+
+
+def workspace_bytes(problem: Problem, profile: Profile) -> int:
+    """As much as the output, unless one pass does all."""
+    n, batch, dtype = problem.value("n"), problem.value("batch"), problem.value("dtype")
+    return n * batch * ITEM_BYTES[dtype] if len(passes(n, dtype, profile)) > 1 else 0
+
+
+def bytes_moved(problem: Problem) -> int:
+    """The input is read and the output written."""
+    return int(2 * problem.value("n") * problem.value("batch") * ITEM_BYTES[problem.value("dtype")])
+
+
+def flops(problem: Problem) -> int:
+    """As the field counts them: 5 N log2 N."""
+    n = problem.value("n")
+    return int(5 * n * (n.bit_length() - 1) * problem.value("batch"))
+
+
+def cost(problem: Problem) -> int:
+    return max(bytes_moved(problem), flops(problem) // FLOPS_PER_BYTE)

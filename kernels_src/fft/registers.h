@@ -1,0 +1,107 @@
+// Registers of real numbers of either precision. FP64 is the twin's: the chip's vector units have none.
+#pragma once
+
+#include "kernel_operator.h"
+
+#include "common/kernel_common.h"
+
+using namespace AscendC;
+
+using Real = spec::Real;
+using Register = Reg::RegTensor<Real>;
+
+constexpr bool kDouble = sizeof(Real) == 8;
+#ifndef JITBLAS_TWIN
+static_assert(!kDouble, "complex128 is for the host: vector units of the chip have no FP64");
+#endif
+
+constexpr uint32_t kLanes = VECTOR_REG_WIDTH / sizeof(Real);
+constexpr uint32_t kDataBlock = 32 / sizeof(Real);  // what a register is stored in parts of
+
+// Generated, for the sizes that a kernel needs.
+template <uint32_t points>
+struct Codelet;
+template <uint32_t points>
+struct InterleavedCodelet;
+template <uint32_t rows>
+struct Transposer;
+
+// Real and imaginary parts of the complex numbers at an address. Those of an inverse transform change places, here and
+// where results are stored: swap(fft(swap(x))) is the inverse of x.
+__simd_callee__ inline void LoadNumbers(Register& re, Register& im, __ubuf__ Real* from) {
+    Register& first = spec::kInverse ? im : re;
+    Register& second = spec::kInverse ? re : im;
+#ifdef JITBLAS_TWIN
+    if constexpr (kDouble) {
+        Reg::LoadAlign<Real, Reg::LoadDist::DIST_DINTLV_B64>(first, second, from);
+        return;
+    } else
+#endif
+    {
+        Reg::LoadAlign<Real, Reg::LoadDist::DIST_DINTLV_B32>(first, second, from);
+    }
+}
+
+// The first `count` of a register's complex numbers, at most kLanes.
+template <uint32_t count>
+__simd_callee__ inline void StoreNumbers(__ubuf__ Real* to, Register& re, Register& im, Reg::MaskReg& all) {
+    Register& first = spec::kInverse ? im : re;
+    Register& second = spec::kInverse ? re : im;
+    if constexpr (count < kLanes) {
+        uint32_t reals = 2 * count;
+        Register low;
+        Register high;
+        Reg::Interleave(low, high, first, second);
+        Reg::MaskReg mask = Reg::UpdateMask<Real>(reals);
+        Reg::StoreAlign(to, low, mask);
+        if constexpr (2 * count > kLanes) {
+            mask = Reg::UpdateMask<Real>(reals);
+            Reg::StoreAlign(to + kLanes, high, mask);
+        }
+        return;
+    }
+#ifdef JITBLAS_TWIN
+    if constexpr (kDouble) {
+        Reg::StoreAlign<Real, Reg::StoreDist::DIST_INTLV_B64>(to, first, second, all);
+        return;
+    } else
+#endif
+    {
+        Reg::StoreAlign<Real, Reg::StoreDist::DIST_INTLV_B32>(to, first, second, all);
+    }
+}
+
+// One real number to all lanes.
+__simd_callee__ inline void LoadOne(Register& to, __ubuf__ Real* from) {
+#ifdef JITBLAS_TWIN
+    if constexpr (kDouble) {
+        Reg::LoadAlign<Real, Reg::LoadDist::DIST_BRC_B64>(to, from);
+        return;
+    } else
+#endif
+    {
+        Reg::LoadAlign<Real, Reg::LoadDist::DIST_BRC_B32>(to, from);
+    }
+}
+
+// The first `count` lanes of a register.
+template <uint32_t count>
+__simd_callee__ inline void StoreLanes(__ubuf__ Real* to, Register& from, Reg::MaskReg& all) {
+    if constexpr (count < kLanes) {
+        uint32_t left = count;
+        Reg::MaskReg mask = Reg::UpdateMask<Real>(left);
+        Reg::StoreAlign(to, from, mask);
+    } else {
+        Reg::StoreAlign(to, from, all);
+    }
+}
+
+// (re, im) := (re, im) * (cosine, sine), in place.
+__simd_callee__ inline void Multiply(Register& re, Register& im, Register& cosine, Register& sine, Reg::MaskReg& all) {
+    Register crossed;
+    Reg::Mul(crossed, im, sine, all);
+    Reg::Neg(crossed, crossed, all);
+    Reg::Mul(im, im, cosine, all);
+    Reg::MulAddDst(im, re, sine, all);
+    Reg::MulDstAdd(re, cosine, crossed, all);
+}

@@ -1,0 +1,334 @@
+// Stages: a vector function each, a codelet in its loop, and what codelets load from and store to.
+#pragma once
+
+#include "fft/shape.h"
+
+// ---- Where codelets load from -------------------------------------------------------------------------------------
+
+// Planes in UB, `step` reals from one input to the next.
+template <uint32_t plane, uint32_t step>
+struct FromPlanes {
+    __ubuf__ Real* from;
+
+    template <uint32_t k>
+    __simd_callee__ inline void Load(Register& re, Register& im, Reg::MaskReg&) const {
+        Reg::LoadAlign(re, from + k * step);
+        Reg::LoadAlign(im, from + k * step + plane);
+    }
+};
+
+// Complex numbers as they were in global memory.
+struct FromNumbers {
+    __ubuf__ Real* from;
+    int64_t step;
+
+    template <uint32_t k>
+    __simd_callee__ inline void Load(Register& re, Register& im, Reg::MaskReg&) const {
+        LoadNumbers(re, im, from + k * step);
+    }
+};
+
+// The same, each input times a number of its own.
+struct FromTurnedNumbers {
+    __ubuf__ Real* from;
+    int64_t step;
+    __ubuf__ Real* twiddles;
+    uint32_t twiddle_step;
+
+    template <uint32_t k>
+    __simd_callee__ inline void Load(Register& re, Register& im, Reg::MaskReg& all) const {
+        Register cosine;
+        Register sine;
+        LoadNumbers(re, im, from + k * step);
+        LoadOne(cosine, twiddles + k * twiddle_step);
+        LoadOne(sine, twiddles + k * twiddle_step + 1);
+        Multiply(re, im, cosine, sine, all);
+    }
+};
+
+// Rows of complex numbers, each number times two: one for all rows, one for all tasks.
+template <uint32_t turn_plane, uint32_t row_step>
+struct FromTurnedRows {
+    __ubuf__ Real* from;
+    int64_t step;
+    __ubuf__ Real* turn;
+    __ubuf__ Real* rows;
+
+    template <uint32_t k>
+    __simd_callee__ inline void Load(Register& re, Register& im, Reg::MaskReg& all) const {
+        Register cosine;
+        Register sine;
+        Register row_cosine;
+        Register row_sine;
+        LoadNumbers(re, im, from + k * step);
+        Reg::LoadAlign(cosine, turn);
+        Reg::LoadAlign(sine, turn + turn_plane);
+        Reg::LoadAlign(row_cosine, rows + k * row_step);
+        Reg::LoadAlign(row_sine, rows + k * row_step + turn_plane);
+        Multiply(cosine, sine, row_cosine, row_sine, all);
+        Multiply(re, im, cosine, sine, all);
+    }
+};
+
+// ---- Where they store to ------------------------------------------------------------------------------------------
+
+// Planes in UB, outputs `step` reals apart, each but the first times its twiddle.
+template <uint32_t plane, uint32_t step, uint32_t lanes>
+struct ToPlanes {
+    __ubuf__ Real* to;
+    __ubuf__ Real* table;
+
+    template <uint32_t k>
+    __simd_callee__ inline void Store(Register& re, Register& im, Reg::MaskReg& all) const {
+        if constexpr (k != 0) {
+            Register cosine;
+            Register sine;
+            LoadOne(cosine, table + 2 * (k - 1));
+            LoadOne(sine, table + 2 * (k - 1) + 1);
+            Multiply(re, im, cosine, sine, all);
+        }
+        StoreLanes<lanes>(to + k * step, re, all);
+        StoreLanes<lanes>(to + k * step + plane, im, all);
+    }
+};
+
+// Planes whose rows are blocks of 32 bytes: a register holds one of each of several butterflies.
+template <uint32_t plane, uint32_t factor, uint32_t lanes>
+struct ToBlocks {
+    __ubuf__ Real* to;
+    __ubuf__ Real* table;
+
+    template <uint32_t k>
+    __simd_callee__ inline void Store(Register& re, Register& im, Reg::MaskReg& all) const {
+        if constexpr (k != 0) {
+            constexpr uint32_t butterflies = kLanes / kDataBlock;
+            Register cosine;
+            Register sine;
+            Reg::LoadAlign<Real, Reg::LoadDist::DIST_E2B_B32>(cosine, table + 2 * (k - 1) * butterflies);
+            Reg::LoadAlign<Real, Reg::LoadDist::DIST_E2B_B32>(sine, table + (2 * (k - 1) + 1) * butterflies);
+            Multiply(re, im, cosine, sine, all);
+        }
+        uint32_t left = lanes;
+        Reg::MaskReg mask = Reg::UpdateMask<Real>(left);
+        Reg::StoreAlign<Real, Reg::DataCopyMode::DATA_BLOCK_COPY>(to + k * kDataBlock, re, factor, mask);
+        Reg::StoreAlign<Real, Reg::DataCopyMode::DATA_BLOCK_COPY>(to + k * kDataBlock + plane, im, factor, mask);
+    }
+};
+
+// Outputs in turn, to planes; of `lanes` elements of each.
+template <uint32_t plane, uint32_t factor, uint32_t lanes>
+struct InTurn {
+    __ubuf__ Real* to;
+    __ubuf__ Real* table;
+
+    template <uint32_t k>
+    __simd_callee__ inline void Turn(Register& re, Register& im, Reg::MaskReg& all) const {
+        if constexpr (k != 0) {
+            Register cosine;
+            Register sine;
+            Reg::LoadAlign(cosine, table + 2 * (k - 1) * kLanes);
+            Reg::LoadAlign(sine, table + (2 * (k - 1) + 1) * kLanes);
+            Multiply(re, im, cosine, sine, all);
+        }
+    }
+
+    template <uint32_t i>
+    __simd_callee__ inline void StoreReal(Register& part, Reg::MaskReg& all) const {
+        Store<i>(to, part, all);
+    }
+
+    template <uint32_t i>
+    __simd_callee__ inline void StoreImaginary(Register& part, Reg::MaskReg& all) const {
+        Store<i>(to + plane, part, all);
+    }
+
+private:
+    template <uint32_t i>
+    __simd_callee__ inline void Store(__ubuf__ Real* at, Register& part, Reg::MaskReg& all) const {
+        constexpr uint32_t reals = factor * lanes;
+        if constexpr (i * kLanes < reals) {
+            StoreLanes<(reals - i * kLanes < kLanes ? reals - i * kLanes : kLanes)>(at + i * kLanes, part, all);
+        }
+    }
+};
+
+// Transposed rows: planes of `columns` reals a row, of which these are some.
+template <uint32_t plane, uint32_t rows, uint32_t columns>
+struct ToColumns {
+    __ubuf__ Real* to;
+
+    template <uint32_t i>
+    __simd_callee__ inline void StoreReal(Register& part, Reg::MaskReg& all) const {
+        Store<i>(to, part, all);
+    }
+
+    template <uint32_t i>
+    __simd_callee__ inline void StoreImaginary(Register& part, Reg::MaskReg& all) const {
+        Store<i>(to + plane, part, all);
+    }
+
+private:
+    template <uint32_t i>
+    __simd_callee__ inline void Store(__ubuf__ Real* at, Register& part, Reg::MaskReg& all) const {
+        static_assert(rows == kLanes || rows == kDataBlock, "a register holds one row, or a block of each of several");
+        if constexpr (rows == kLanes) {
+            Reg::StoreAlign(at + i * columns, part, all);
+        } else {
+            constexpr uint32_t held = kLanes / rows;
+            Reg::StoreAlign<Real, Reg::DataCopyMode::DATA_BLOCK_COPY>(at + i * held * columns, part,
+                                                                      columns / kDataBlock, all);
+        }
+    }
+};
+
+// Complex numbers as they go to global memory.
+template <uint32_t lanes, bool scaled>
+struct ToNumbers {
+    __ubuf__ Real* to;
+    int64_t step;
+    Real scale;
+
+    template <uint32_t k>
+    __simd_callee__ inline void Store(Register& re, Register& im, Reg::MaskReg& all) const {
+        if constexpr (scaled) {
+            Reg::Muls(re, re, scale, all);
+            Reg::Muls(im, im, scale, all);
+        }
+        StoreNumbers<lanes>(to + k * step, re, im, all);
+    }
+};
+
+// ---- Stages -------------------------------------------------------------------------------------------------------
+
+__aicore__ inline constexpr uint32_t Lesser(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
+// The first stage of a contiguous transform: butterflies side by side in a register, their outputs in turn.
+template <uint32_t pass>
+__simd_vf__ inline void FirstStage(__ubuf__ Real* to, __ubuf__ Real* from, __ubuf__ Real* table) {
+    using Pass = Shape<pass>;
+    constexpr uint32_t factor = Pass::Factor(0);
+    constexpr uint32_t right = Pass::Right(0);
+    Reg::MaskReg all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
+    for (uint16_t p = 0; p < (right + kLanes - 1) / kLanes; ++p) {
+        const FromNumbers source{from + p * 2 * kLanes, 2 * right};
+        const InTurn<Pass::kPlane, factor, Lesser(right, kLanes)> sink{to + p * factor * kLanes,
+                                                                       table + p * 2 * (factor - 1) * kLanes};
+        InterleavedCodelet<factor>::Run(source, sink, all);
+    }
+}
+
+// A stage with less done than a register has lanes: it holds several butterflies, a block of 32 bytes each.
+template <uint32_t pass, uint32_t stage>
+__simd_vf__ inline void BlockStage(__ubuf__ Real* to, __ubuf__ Real* from, __ubuf__ Real* table) {
+    using Pass = Shape<pass>;
+    constexpr uint32_t factor = Pass::Factor(stage);
+    constexpr uint32_t reals = Pass::Right(stage) * Pass::Done(stage);
+    static_assert(Pass::Done(stage) == kDataBlock, "blocks of 32 bytes");
+    Reg::MaskReg all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
+    for (uint16_t r = 0; r < (reals + kLanes - 1) / kLanes; ++r) {
+        const FromPlanes<Pass::kPlane, reals> source{from + r * kLanes};
+        const ToBlocks<Pass::kPlane, factor, Lesser(reals, kLanes)> sink{
+            to + r * kLanes * factor, table + r * 2 * (factor - 1) * (kLanes / kDataBlock)};
+        Codelet<factor>::Run(source, sink, all);
+    }
+}
+
+// A stage from planes to planes.
+template <uint32_t pass, uint32_t stage>
+__simd_vf__ inline void MiddleStage(__ubuf__ Real* to, __ubuf__ Real* from, __ubuf__ Real* table) {
+    using Pass = Shape<pass>;
+    constexpr uint32_t factor = Pass::Factor(stage);
+    constexpr uint32_t done = Pass::Done(stage);
+    constexpr uint32_t right = Pass::Right(stage);
+    Reg::MaskReg all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
+    for (uint16_t p = 0; p < right; ++p) {
+        for (uint16_t q = 0; q < (done + kLanes - 1) / kLanes; ++q) {
+            const FromPlanes<Pass::kPlane, right * done> source{from + p * done + q * kLanes};
+            const ToPlanes<Pass::kPlane, done, Lesser(done, kLanes)> sink{to + p * done * factor + q * kLanes,
+                                                                          table + p * 2 * (factor - 1)};
+            Codelet<factor>::Run(source, sink, all);
+        }
+    }
+}
+
+// The first stage of columns, `pitch` reals from row to row; `turn`: rows are multiplied by numbers of their own first.
+template <uint32_t pass, bool turn>
+__simd_vf__ inline void ColumnsFirstStage(__ubuf__ Real* to, __ubuf__ Real* from, int64_t pitch, __ubuf__ Real* table,
+                                          __ubuf__ Real* twiddles) {
+    using Pass = Shape<pass>;
+    constexpr uint32_t factor = Pass::Factor(0);
+    constexpr uint32_t done = Pass::Done(0);
+    constexpr uint32_t right = Pass::Right(0);
+    Reg::MaskReg all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
+    for (uint16_t p = 0; p < right; ++p) {
+        for (uint16_t q = 0; q < done / kLanes; ++q) {
+            const ToPlanes<Pass::kPlane, done, kLanes> sink{to + p * done * factor + q * kLanes,
+                                                            table + p * 2 * (factor - 1)};
+            if constexpr (turn) {
+                const FromTurnedNumbers source{from + p * pitch + q * 2 * kLanes, right * pitch, twiddles + 2 * p,
+                                               2 * right};
+                Codelet<factor>::Run(source, sink, all);
+            } else {
+                const FromNumbers source{from + p * pitch + q * 2 * kLanes, right * pitch};
+                Codelet<factor>::Run(source, sink, all);
+            }
+        }
+    }
+}
+
+// The last stage: outputs are `pitch` reals apart for each of the `columns` of a task.
+template <uint32_t pass, uint32_t stage>
+__simd_vf__ inline void LastStage(__ubuf__ Real* to, int64_t pitch, __ubuf__ Real* from, Real scale) {
+    using Pass = Shape<pass>;
+    constexpr uint32_t factor = Pass::Factor(stage);
+    constexpr uint32_t done = Pass::Done(stage);
+    constexpr uint32_t columns = Pass::kColumns == 1 ? done : Pass::kColumns;
+    constexpr uint32_t lanes = Lesser(columns, kLanes);
+    Reg::MaskReg all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
+    for (uint16_t row = 0; row < done / columns; ++row) {
+        for (uint16_t q = 0; q < columns / lanes; ++q) {
+            const FromPlanes<Pass::kPlane, done> source{from + row * columns + q * kLanes};
+            const ToNumbers<lanes, Pass::kScaled> sink{to + row * pitch + q * 2 * kLanes,
+                                        Pass::kColumns == 1 ? 2 * done : done / columns * pitch, scale};
+            Codelet<factor>::Run(source, sink, all);
+        }
+    }
+}
+
+// Columns with one stage only.
+template <uint32_t pass, bool turn>
+__simd_vf__ inline void OnlyStage(__ubuf__ Real* to, int64_t to_pitch, __ubuf__ Real* from, int64_t pitch,
+                                  __ubuf__ Real* twiddles, Real scale) {
+    using Pass = Shape<pass>;
+    constexpr uint32_t factor = Pass::Factor(0);
+    Reg::MaskReg all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
+    for (uint16_t q = 0; q < Pass::kColumns / kLanes; ++q) {
+        const ToNumbers<kLanes, Pass::kScaled> sink{to + q * 2 * kLanes, to_pitch, scale};
+        if constexpr (turn) {
+            Codelet<factor>::Run(FromTurnedNumbers{from + q * 2 * kLanes, pitch, twiddles, 2}, sink, all);
+        } else {
+            Codelet<factor>::Run(FromNumbers{from + q * 2 * kLanes, pitch}, sink, all);
+        }
+    }
+}
+
+// Rows to columns in planes. Number j of row v of group g is multiplied by `turn` (g, j) times `rows` (v, j) first.
+template <uint32_t pass>
+__simd_vf__ inline void TransposeStage(__ubuf__ Real* to, __ubuf__ Real* from, int64_t pitch, __ubuf__ Real* turn,
+                                       __ubuf__ Real* rows) {
+    using Pass = Shape<pass>;
+    constexpr uint32_t points = Pass::kPoints;
+    constexpr uint32_t columns = Pass::kColumns;
+    constexpr uint32_t height = Pass::kHeight;
+    Reg::MaskReg all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
+    for (uint16_t j = 0; j < points / kLanes; ++j) {
+        for (uint16_t group = 0; group < columns / height; ++group) {
+            const FromTurnedRows<points, 2 * points> source{from + group * height * pitch + j * 2 * kLanes, pitch,
+                                                            turn + group * 2 * points + j * kLanes, rows + j * kLanes};
+            const ToColumns<Pass::kPlane, height, columns> sink{to + j * kLanes * columns + group * height};
+            Transposer<height>::Run(source, sink, all);
+        }
+    }
+}
