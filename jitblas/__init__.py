@@ -43,10 +43,10 @@ _WHERE = {
     "ProblemSyntaxError": "errors",
 }
 
-_MODULES = ("aclblas",)
+_MODULES = ("aclblas", "fft")
 
 if TYPE_CHECKING:
-    from jitblas import aclblas
+    from jitblas import aclblas, fft
     from jitblas.aclblas import last_error
     from jitblas.arrays import DeviceArray, array, empty, zeros
     from jitblas.blas.axpy_ex import axpy_ex
@@ -94,6 +94,7 @@ __all__ = [
     "cdotc",
     "csyrk",
     "empty",
+    "fft",
     "last_error",
     "plan",
     "reload",

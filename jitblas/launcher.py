@@ -19,7 +19,7 @@ from jitblas.jit.kernels import load_library
 if TYPE_CHECKING:
     from jitblas.jit.artifacts import Recipe
 
-MAX_ARRAYS, MAX_DIMENSIONS, MAX_TILING_BYTES = 4, 3, 256
+MAX_ARRAYS, MAX_FIXED, MAX_DIMENSIONS, MAX_TILING_BYTES = 4, 2, 3, 256
 
 _PYTHON_FUNCTIONS = (
     "PyObject_Type", "Py_IncRef", "Py_DecRef", "PyFloat_AsDouble", "PyTuple_New", "PyTuple_SetItem", "PyObject_Call",
@@ -39,9 +39,10 @@ class _Array(ctypes.Structure):
 class _Plan(ctypes.Structure):
     _fields_ = [
         ("python", c_void_p), ("launch", c_void_p), ("stream_idle", c_void_p), ("array_type", c_void_p),
-        ("float_type", c_void_p), ("fallback", c_void_p), ("stream", c_void_p), ("workspace", c_void_p),
+        ("float_type", c_void_p), ("fallback", c_void_p), ("stream", c_void_p), ("fixed", c_void_p * MAX_FIXED),
         ("head_bytes", c_uint64), ("blocks", c_uint32), ("scalars", c_uint32), ("scalar_offset", c_uint32),
-        ("arrays", c_uint32), ("result", c_uint32), ("workspace_operand", c_uint32), ("quick", c_uint32),
+        ("arrays", c_uint32), ("result", c_uint32), ("fixed_count", c_uint32),
+        ("fixed_operand", c_uint32 * MAX_FIXED), ("quick", c_uint32),
         ("array", _Array * MAX_ARRAYS), ("tiling", c_uint8 * MAX_TILING_BYTES),
     ]  # fmt: skip
 
@@ -68,13 +69,13 @@ def make(
     result: int,
     quick: bool,
     fallback: Callable[..., Any],
-    workspace: tuple[int, int] | None = None,
+    fixed: Sequence[tuple[int, int]] = (),
 ) -> Callable[..., Any] | None:
     """A function `call(scalar, *arrays)` that launches without Python code, or None where none can be built.
 
     `scalar` is the tiling field that the first argument sets; None: the arguments are arrays only.
 
-    `workspace`: its address, and its place among the operands of the kernel.
+    `fixed`: (address, place among the operands of the kernel) of what is the same for every call, such as a workspace.
 
     `launch_packed` and `stream_idle` are addresses of C functions. `fallback` is called instead when an argument is not
     what `arrays` says, and with the bare status of a launch that failed.
@@ -90,8 +91,6 @@ def make(
         float_type=id(float),
         fallback=id(fallback),
         stream=stream,
-        workspace=workspace[0] if workspace is not None else None,
-        workspace_operand=workspace[1] if workspace is not None else 0,
         head_bytes=object.__basicsize__,
         blocks=blocks,
         scalars=0 if scalar is None else 1,
@@ -99,7 +98,10 @@ def make(
         arrays=len(arrays),
         result=result,
         quick=quick,
+        fixed_count=len(fixed),
     )
+    for number, (address, operand) in enumerate(fixed):
+        plan.fixed[number], plan.fixed_operand[number] = address, operand
     for place, spec in zip(plan.array, arrays, strict=False):
         place.dtype, place.dimensions, place.written = id(spec.dtype), len(spec.shape), spec.written
         place.operand = spec.operand

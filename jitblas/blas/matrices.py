@@ -23,7 +23,7 @@ from jitblas.errors import Status, StatusError
 from jitblas.handle import Handle
 from jitblas.operators.sgemm_strided_batched import matrices_overlap
 
-TYPE_NAMES = {"fp32": "float32", "c64": "complex64"}
+TYPE_NAMES = {"fp32": "float32", "c64": "complex64", "c128": "complex128"}
 """Word of problem lines -> NumPy's and torch's name."""
 
 

@@ -15,6 +15,7 @@ from jitblas.jit import artifacts
 from jitblas.jit.artifacts import Recipe
 from jitblas.jit.specialization import Specialization, specialize
 from jitblas.operators import OPERATORS
+from jitblas.operators.base import Constant
 from jitblas.problem import Parameter, Problem, Value
 from jitblas.store.entry import BadEntry, Key, headers_changed, verify
 from jitblas.toolchain.base import Toolchain
@@ -72,7 +73,7 @@ def _summary(problem: Problem, chosen: Specialization, launch: Launch) -> Iterat
     yield from _whereabouts(chosen)
 
 
-def _listed(pairs: Iterable[tuple[str, Value]]) -> str:
+def _listed(pairs: Iterable[tuple[str, Constant]]) -> str:
     return ", ".join(f"{name}={value}" for name, value in pairs)
 
 

@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
+from jitblas.arrays import array
+from jitblas.handle import Handle
+from jitblas.hardware import Profile
+from jitblas.operators.fft import passes
 from jitblas.operators.fft_planner import COLUMNS, ROWS, Pass, Stage
 
 Reals = np.ndarray[Any, np.dtype[Any]]
+
+
+REALS: dict[str, type[np.floating[Any]]] = {"c64": np.float32, "c128": np.float64}
+
+MOST_TABLES = 64
+"""Tables that are kept ready; the least recently used one goes first."""
+
+
+def table_on(handle: Handle, points: int, dtype: str) -> tuple[int | None, Any]:
+    """(address, owner) of a transform's tables in the handle's device memory; None where it needs none."""
+    return _table_on(handle.target, handle.runtime.profile(), points, dtype)
+
+
+@functools.lru_cache(MOST_TABLES)
+def _table_on(target: str, profile: Profile, points: int, dtype: str) -> tuple[int | None, Any]:
+    planned = passes(points, dtype, profile)
+    if not planned:
+        return None, None
+    table = array(twiddle_table(points, planned, REALS[dtype]), target=target)
+    return table.address, table
 
 
 def twiddle_table(points: int, passes: tuple[Pass, ...], real: type[np.floating[Any]]) -> Reals:

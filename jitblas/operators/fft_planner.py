@@ -111,7 +111,7 @@ class Geometry(NamedTuple):
         numbers = made.points * made.columns
         if made.kind == COLUMNS and made.after < made.columns:
             return False
-        if made.kind == ROWS and (made.before < made.columns or made.points < self.lanes):
+        if made.kind == ROWS and min(made.before, made.points) < made.columns:
             return False
         slack = self.profile.register_bytes + BLOCK_BYTES
         tile = numbers * self.item + slack

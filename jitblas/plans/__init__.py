@@ -85,7 +85,7 @@ class Plan(Unique):
         if specs is None:
             return None
         try:
-            workspace = self._workspace()
+            fixed = self._fixed()
         except StatusError:
             return None  # the call will say what is needed
         from jitblas import launcher
@@ -109,13 +109,13 @@ class Plan(Unique):
             result=self.result,
             quick=OPERATORS[self.problem.op].cost(self.problem) < QUICK_BYTES,
             fallback=fallback,
-            workspace=(workspace, self.workspace) if workspace is not None else None,
+            fixed=fixed,
         )
 
-    def _workspace(self) -> int | None:
-        """Address of the handle's workspace, large enough; None where none is needed."""
+    def _fixed(self) -> list[tuple[int, int]]:
+        """(address, place among the operands) of what is the same for every call: the workspace, if one is needed."""
         needed = self._prepared.workspace
-        return self.handle.workspace.reserve(needed) if needed else None
+        return [(self.handle.workspace.reserve(needed), self.workspace)] if needed else []
 
     def _checked(self, *arguments: Any) -> Any:
         """The same through every check; called with a bare status, raise what it means."""
@@ -169,8 +169,8 @@ def plan(problem: Problem | str, exact: bool = True, *, handle: Handle | None = 
     Returns
     -------
     A function: of AxpyEx `plan(alpha, x, y)` or, with the problem's own alpha, `plan(x, y)`; of Cdotc `plan(x, y)`,
-    which returns the number, or `plan(x, y, out)`; with the problem's alpha and beta, of Csyrk `plan(a, c)` and of
-    SgemmStridedBatched `plan(a, b, c)`.
+    which returns the number, or `plan(x, y, out)`; of FFT `plan(x)` or `plan(x, out)`; with the problem's alpha and
+    beta, of Csyrk `plan(a, c)` and of SgemmStridedBatched `plan(a, b, c)`.
 
     Examples
     --------

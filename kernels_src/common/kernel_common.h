@@ -18,6 +18,10 @@
 // Whether a vector function may read and write global memory as if it were UB. Only the twin's may.
 #define JITBLAS_DIRECT() false
 
+// Whether what a block writes to an address, of so many bytes in all, had better go past caches; and the end of that.
+#define JITBLAS_PAST_CACHES(address, bytes) false
+#define JITBLAS_PAST_CACHES_END()
+
 // Before a loop of a few steps whose number is known: no loop, so that what it indexes stays in registers.
 #define JITBLAS_UNROLL _Pragma("unroll")
 

@@ -21,7 +21,8 @@ public:
           table_(reinterpret_cast<__gm__ Real*>(table) + spec::kTables[pass]),
           batch_(tiling.batch),
           scale_(static_cast<Real>(tiling.scale)),
-          direct_(kFillsRegisters && JITBLAS_DIRECT()) {
+          direct_(kFillsRegisters && JITBLAS_DIRECT()),
+          past_(direct_ && JITBLAS_PAST_CACHES(out, batch_ * spec::kTransform * kNumberBytes)) {
         pipe_.InitBuffer(input_, spec::kBuffers[pass], WithSlack(Shape::kNumbers * kNumberBytes));
         pipe_.InitBuffer(output_, spec::kBuffers[pass], Shape::kTileBytes);
         pipe_.InitBuffer(work_, Shape::kTileBytes);
@@ -42,6 +43,9 @@ public:
             RunTask(task, stages);
         }
         Release(tables_, table);
+        if (past_) {
+            JITBLAS_PAST_CACHES_END();
+        }
     }
 
 private:
@@ -56,14 +60,19 @@ private:
     static constexpr uint32_t kTableBytes = WithSlack(Shape::kTableReals * sizeof(Real));
     static constexpr uint32_t kTurnBytes = WithSlack(Shape::kTurnReals * sizeof(Real));
 
-    // Rows of a task, in complex numbers: as they come, their number and length, and from one to the next.
-    static constexpr uint32_t kInRows = kWhole ? 1 : kRows ? Shape::kColumns : Shape::kPoints;
-    static constexpr uint32_t kInLength = Shape::kNumbers / kInRows;
-    static constexpr uint64_t kInPitch = kRows ? Shape::kPoints : Shape::kAfter;
+    // What is written for the pass of rows lies in parts of kColumns of its rows' numbers, all rows of a part under each
+    // other: (after / columns, points, before, columns). Tasks of either pass then find long runs in memory.
+    static constexpr bool kForRows = pass + 2 == spec::kPasses;
+    // Runs of a task, in complex numbers: as they come, their number and length, and from one to the next.
+    static constexpr uint32_t kInRuns = kWhole ? 1 : kRows ? Shape::kPoints / Shape::kColumns : Shape::kPoints;
+    static constexpr uint32_t kInLength = Shape::kNumbers / kInRuns;
+    static constexpr uint64_t kInPitch =
+        kRows ? static_cast<uint64_t>(Shape::kBefore) * Shape::kColumns : Shape::kAfter;
     // As they go.
-    static constexpr uint32_t kOutRows = kWhole ? 1 : Shape::kPoints;
-    static constexpr uint32_t kOutLength = Shape::kNumbers / kOutRows;
-    static constexpr uint64_t kOutPitch = static_cast<uint64_t>(Shape::kBefore) * Shape::kAfter;
+    static constexpr uint32_t kOutRuns = kWhole ? 1 : Shape::kPoints;
+    static constexpr uint32_t kOutLength = Shape::kNumbers / kOutRuns;
+    static constexpr uint64_t kOutPitch =
+        static_cast<uint64_t>(Shape::kBefore) * (kForRows ? Shape::kColumns : Shape::kAfter);
 
     using Queue = TQue<TPosition::VECIN, 1>;
 
@@ -104,8 +113,11 @@ private:
         const uint64_t down = task / tasks_across % tasks_down;
         const uint64_t start = task / (tasks_across * tasks_down) * spec::kTransform;
         const uint64_t column = across * Shape::kColumns;
-        const uint64_t in = start + (kRows ? column * Shape::kPoints : down * Shape::kPoints * Shape::kAfter + column);
-        const uint64_t out = start + down * Shape::kAfter + column;
+        const uint64_t in =
+            start + (kRows ? column * Shape::kColumns : down * Shape::kPoints * Shape::kAfter + column);
+        const uint64_t out =
+            start + (kForRows ? (column * Shape::kPoints * Shape::kBefore + down * Shape::kColumns)
+                              : down * Shape::kAfter + column);
         LocalTensor<Real> turn_tensor;
         __ubuf__ Real* turn = stages;
         if constexpr (Shape::kTurnReals != 0) {
@@ -120,7 +132,7 @@ private:
             GlobalTensor<Real> global;
             global.SetGlobalBuffer(x_ + 2 * in);
             DataCopyPad(input, global,
-                        DataCopyExtParams{kInRows, kInLength * kNumberBytes,
+                        DataCopyExtParams{kInRuns, kInLength * kNumberBytes,
                                           static_cast<int64_t>((kInPitch - kInLength) * kNumberBytes), 0, 0},
                         DataCopyPadExtParams<Real>{false, 0, 0, 0});
             input_.EnQue(input);
@@ -148,7 +160,7 @@ private:
             GlobalTensor<Real> global;
             global.SetGlobalBuffer(out_ + 2 * out);
             DataCopyPad(global, output,
-                        DataCopyExtParams{kOutRows, kOutLength * kNumberBytes, 0,
+                        DataCopyExtParams{kOutRuns, kOutLength * kNumberBytes, 0,
                                           static_cast<int64_t>((kOutPitch - kOutLength) * kNumberBytes), 0});
         }
         output_.FreeTensor(output);
@@ -178,7 +190,12 @@ private:
         } else if constexpr (kWhole) {
             asc_vf_call<FirstStage<pass>>(to, from, stages + Shape::Table(0));
         } else if constexpr (kSteps == 1) {
-            asc_vf_call<OnlyStage<pass, kTurned>>(place.result, place.result_pitch, from, pitch, turn, scale_);
+            if (past_) {
+                asc_vf_call<OnlyStage<pass, kTurned, true>>(place.result, place.result_pitch, from, pitch, turn, scale_);
+            } else {
+                asc_vf_call<OnlyStage<pass, kTurned, false>>(place.result, place.result_pitch, from, pitch, turn,
+                                                             scale_);
+            }
         } else {
             asc_vf_call<ColumnsFirstStage<pass, kTurned>>(to, from, pitch, stages + Shape::Table(0), turn);
         }
@@ -189,7 +206,11 @@ private:
         constexpr uint32_t stage = kRows ? step - 1 : step;
         __ubuf__ Real* from = place.After(step - 1);
         if constexpr (stage + 1 == kStages) {
-            asc_vf_call<LastStage<pass, stage>>(place.result, place.result_pitch, from, scale_);
+            if (past_) {
+                asc_vf_call<LastStage<pass, stage, true>>(place.result, place.result_pitch, from, scale_);
+            } else {
+                asc_vf_call<LastStage<pass, stage, false>>(place.result, place.result_pitch, from, scale_);
+            }
         } else {
             if constexpr (Shape::Done(stage) < kLanes) {
                 asc_vf_call<BlockStage<pass, stage>>(place.After(step), from, stages + Shape::Table(stage));
@@ -212,4 +233,5 @@ private:
     uint64_t batch_;
     Real scale_;
     bool direct_;
+    bool past_;
 };

@@ -42,8 +42,16 @@ __simd_callee__ inline void LoadNumbers(Register& re, Register& im, __ubuf__ Rea
     }
 }
 
-// The first `count` of a register's complex numbers, at most kLanes.
-template <uint32_t count>
+// Asks for as many numbers, `ahead` reals from an address.
+__simd_callee__ inline void PrefetchNumbers(__ubuf__ Real* from, int64_t ahead) {
+    static_cast<void>(from), static_cast<void>(ahead);
+    JITBLAS_PREFETCH(from, ahead);
+    JITBLAS_PREFETCH(from, ahead + static_cast<int64_t>(kLanes));
+}
+
+// The first `count` of a register's complex numbers, at most kLanes. `past`: where all of them are whole cache lines, and
+// nobody reads them soon, they go past caches, which only the twin has.
+template <uint32_t count, bool past>
 __simd_callee__ inline void StoreNumbers(__ubuf__ Real* to, Register& re, Register& im, Reg::MaskReg& all) {
     Register& first = spec::kInverse ? im : re;
     Register& second = spec::kInverse ? re : im;
@@ -61,7 +69,10 @@ __simd_callee__ inline void StoreNumbers(__ubuf__ Real* to, Register& re, Regist
         return;
     }
 #ifdef JITBLAS_TWIN
-    if constexpr (kDouble) {
+    if constexpr (past) {
+        ::twin::StorePastCaches(to, first, second);
+        return;
+    } else if constexpr (kDouble) {
         Reg::StoreAlign<Real, Reg::StoreDist::DIST_INTLV_B64>(to, first, second, all);
         return;
     } else

@@ -17,13 +17,15 @@ struct FromPlanes {
     }
 };
 
-// Complex numbers as they were in global memory.
+// Complex numbers as they were in global memory. The next butterfly's are `ahead` reals on.
 struct FromNumbers {
     __ubuf__ Real* from;
     int64_t step;
+    int64_t ahead;
 
     template <uint32_t k>
     __simd_callee__ inline void Load(Register& re, Register& im, Reg::MaskReg&) const {
+        PrefetchNumbers(from + k * step, ahead);
         LoadNumbers(re, im, from + k * step);
     }
 };
@@ -32,6 +34,7 @@ struct FromNumbers {
 struct FromTurnedNumbers {
     __ubuf__ Real* from;
     int64_t step;
+    int64_t ahead;
     __ubuf__ Real* twiddles;
     uint32_t twiddle_step;
 
@@ -39,6 +42,7 @@ struct FromTurnedNumbers {
     __simd_callee__ inline void Load(Register& re, Register& im, Reg::MaskReg& all) const {
         Register cosine;
         Register sine;
+        PrefetchNumbers(from + k * step, ahead);
         LoadNumbers(re, im, from + k * step);
         LoadOne(cosine, twiddles + k * twiddle_step);
         LoadOne(sine, twiddles + k * twiddle_step + 1);
@@ -47,10 +51,9 @@ struct FromTurnedNumbers {
 };
 
 // Rows of complex numbers, each number times two: one for all rows, one for all tasks.
-template <uint32_t turn_plane, uint32_t row_step>
+template <uint32_t step, uint32_t points>
 struct FromTurnedRows {
     __ubuf__ Real* from;
-    int64_t step;
     __ubuf__ Real* turn;
     __ubuf__ Real* rows;
 
@@ -62,9 +65,9 @@ struct FromTurnedRows {
         Register row_sine;
         LoadNumbers(re, im, from + k * step);
         Reg::LoadAlign(cosine, turn);
-        Reg::LoadAlign(sine, turn + turn_plane);
-        Reg::LoadAlign(row_cosine, rows + k * row_step);
-        Reg::LoadAlign(row_sine, rows + k * row_step + turn_plane);
+        Reg::LoadAlign(sine, turn + points);
+        Reg::LoadAlign(row_cosine, rows + k * 2 * points);
+        Reg::LoadAlign(row_sine, rows + k * 2 * points + points);
         Multiply(cosine, sine, row_cosine, row_sine, all);
         Multiply(re, im, cosine, sine, all);
     }
@@ -182,7 +185,7 @@ private:
 };
 
 // Complex numbers as they go to global memory.
-template <uint32_t lanes, bool scaled>
+template <uint32_t lanes, bool scaled, bool past>
 struct ToNumbers {
     __ubuf__ Real* to;
     int64_t step;
@@ -194,7 +197,7 @@ struct ToNumbers {
             Reg::Muls(re, re, scale, all);
             Reg::Muls(im, im, scale, all);
         }
-        StoreNumbers<lanes>(to + k * step, re, im, all);
+        StoreNumbers<lanes, past>(to + k * step, re, im, all);
     }
 };
 
@@ -212,7 +215,7 @@ __simd_vf__ inline void FirstStage(__ubuf__ Real* to, __ubuf__ Real* from, __ubu
     constexpr uint32_t right = Pass::Right(0);
     Reg::MaskReg all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
     for (uint16_t p = 0; p < (right + kLanes - 1) / kLanes; ++p) {
-        const FromNumbers source{from + p * 2 * kLanes, 2 * right};
+        const FromNumbers source{from + p * 2 * kLanes, 2 * right, 2 * kLanes};
         const InTurn<Pass::kPlane, factor, Lesser(right, kLanes)> sink{to + p * factor * kLanes,
                                                                        table + p * 2 * (factor - 1) * kLanes};
         InterleavedCodelet<factor>::Run(source, sink, all);
@@ -267,19 +270,19 @@ __simd_vf__ inline void ColumnsFirstStage(__ubuf__ Real* to, __ubuf__ Real* from
             const ToPlanes<Pass::kPlane, done, kLanes> sink{to + p * done * factor + q * kLanes,
                                                             table + p * 2 * (factor - 1)};
             if constexpr (turn) {
-                const FromTurnedNumbers source{from + p * pitch + q * 2 * kLanes, right * pitch, twiddles + 2 * p,
-                                               2 * right};
+                const FromTurnedNumbers source{from + p * pitch + q * 2 * kLanes, right * pitch, pitch,
+                                               twiddles + 2 * p, 2 * right};
                 Codelet<factor>::Run(source, sink, all);
             } else {
-                const FromNumbers source{from + p * pitch + q * 2 * kLanes, right * pitch};
+                const FromNumbers source{from + p * pitch + q * 2 * kLanes, right * pitch, pitch};
                 Codelet<factor>::Run(source, sink, all);
             }
         }
     }
 }
 
-// The last stage: outputs are `pitch` reals apart for each of the `columns` of a task.
-template <uint32_t pass, uint32_t stage>
+// The last stage: outputs are `pitch` reals apart for each of the `columns` of a task. `past`: they go past caches.
+template <uint32_t pass, uint32_t stage, bool past>
 __simd_vf__ inline void LastStage(__ubuf__ Real* to, int64_t pitch, __ubuf__ Real* from, Real scale) {
     using Pass = Shape<pass>;
     constexpr uint32_t factor = Pass::Factor(stage);
@@ -290,7 +293,7 @@ __simd_vf__ inline void LastStage(__ubuf__ Real* to, int64_t pitch, __ubuf__ Rea
     for (uint16_t row = 0; row < done / columns; ++row) {
         for (uint16_t q = 0; q < columns / lanes; ++q) {
             const FromPlanes<Pass::kPlane, done> source{from + row * columns + q * kLanes};
-            const ToNumbers<lanes, Pass::kScaled> sink{to + row * pitch + q * 2 * kLanes,
+            const ToNumbers<lanes, Pass::kScaled, past> sink{to + row * pitch + q * 2 * kLanes,
                                         Pass::kColumns == 1 ? 2 * done : done / columns * pitch, scale};
             Codelet<factor>::Run(source, sink, all);
         }
@@ -298,37 +301,42 @@ __simd_vf__ inline void LastStage(__ubuf__ Real* to, int64_t pitch, __ubuf__ Rea
 }
 
 // Columns with one stage only.
-template <uint32_t pass, bool turn>
+template <uint32_t pass, bool turn, bool past>
 __simd_vf__ inline void OnlyStage(__ubuf__ Real* to, int64_t to_pitch, __ubuf__ Real* from, int64_t pitch,
                                   __ubuf__ Real* twiddles, Real scale) {
     using Pass = Shape<pass>;
     constexpr uint32_t factor = Pass::Factor(0);
     Reg::MaskReg all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
     for (uint16_t q = 0; q < Pass::kColumns / kLanes; ++q) {
-        const ToNumbers<kLanes, Pass::kScaled> sink{to + q * 2 * kLanes, to_pitch, scale};
+        const ToNumbers<kLanes, Pass::kScaled, past> sink{to + q * 2 * kLanes, to_pitch, scale};
         if constexpr (turn) {
-            Codelet<factor>::Run(FromTurnedNumbers{from + q * 2 * kLanes, pitch, twiddles, 2}, sink, all);
+            Codelet<factor>::Run(FromTurnedNumbers{from + q * 2 * kLanes, pitch, 2 * kLanes, twiddles, 2}, sink, all);
         } else {
-            Codelet<factor>::Run(FromNumbers{from + q * 2 * kLanes, pitch}, sink, all);
+            Codelet<factor>::Run(FromNumbers{from + q * 2 * kLanes, pitch, 2 * kLanes}, sink, all);
         }
     }
 }
 
-// Rows to columns in planes. Number j of row v of group g is multiplied by `turn` (g, j) times `rows` (v, j) first.
+// Rows to columns in planes. The rows lie in parts of kColumns numbers, those of one part under each other, and
+// `part_pitch` reals from part to part. Number j of row v of group g is multiplied by `turn` (g, j) times `rows` (v, j).
 template <uint32_t pass>
-__simd_vf__ inline void TransposeStage(__ubuf__ Real* to, __ubuf__ Real* from, int64_t pitch, __ubuf__ Real* turn,
+__simd_vf__ inline void TransposeStage(__ubuf__ Real* to, __ubuf__ Real* from, int64_t part_pitch, __ubuf__ Real* turn,
                                        __ubuf__ Real* rows) {
     using Pass = Shape<pass>;
     constexpr uint32_t points = Pass::kPoints;
     constexpr uint32_t columns = Pass::kColumns;
     constexpr uint32_t height = Pass::kHeight;
     Reg::MaskReg all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
-    for (uint16_t j = 0; j < points / kLanes; ++j) {
-        for (uint16_t group = 0; group < columns / height; ++group) {
-            const FromTurnedRows<points, 2 * points> source{from + group * height * pitch + j * 2 * kLanes, pitch,
-                                                            turn + group * 2 * points + j * kLanes, rows + j * kLanes};
-            const ToColumns<Pass::kPlane, height, columns> sink{to + j * kLanes * columns + group * height};
-            Transposer<height>::Run(source, sink, all);
+    for (uint16_t part = 0; part < points / columns; ++part) {
+        for (uint16_t j = 0; j < columns / kLanes; ++j) {
+            for (uint16_t group = 0; group < columns / height; ++group) {
+                const uint32_t column = part * columns + j * kLanes;
+                const FromTurnedRows<2 * columns, points> source{
+                    from + part * part_pitch + group * height * 2 * columns + j * 2 * kLanes,
+                    turn + group * 2 * points + column, rows + column};
+                const ToColumns<Pass::kPlane, height, columns> sink{to + column * columns + group * height};
+                Transposer<height>::Run(source, sink, all);
+            }
         }
     }
 }

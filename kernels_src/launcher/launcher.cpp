@@ -33,6 +33,7 @@ struct PythonFunctions {
 };
 
 constexpr int kMaxArrays = 4;
+constexpr int kMaxFixed = 2;
 constexpr int kMaxDimensions = 3;
 constexpr int kMaxTilingBytes = 256;
 constexpr int kAligned = 0x100;    // NPY_ARRAY_ALIGNED
@@ -70,14 +71,15 @@ struct Plan {
     Object* float_type;
     Object* fallback;  // called with the arguments when they are not as expected, or with the status of a failed launch
     void* stream;
-    void* workspace;      // null: none is needed
-    uint64_t head_bytes;  // of a Python object
+    void* fixed[kMaxFixed];  // operands that are the same for every call: a workspace, a table
+    uint64_t head_bytes;     // of a Python object
     uint32_t blocks;
     uint32_t scalars;        // how many floats come first: 0 or 1
     uint32_t scalar_offset;  // of the float in the tiling
     uint32_t arrays;
     uint32_t result;  // which array is returned
-    uint32_t workspace_operand;
+    uint32_t fixed_count;
+    uint32_t fixed_operand[kMaxFixed];  // their places among the kernel's
     uint32_t quick;  // not worth letting other Python threads run, unless the stream is busy with earlier work
     ExpectedArray array[kMaxArrays];
     uint8_t tiling[kMaxTilingBytes];
@@ -164,8 +166,8 @@ Object* Call(Object* self, Object* const* arguments, ptrdiff_t count) {
         data[i] = array->data;
         operands[plan->array[i].operand] = array->data + plan->array[i].low;
     }
-    if (plan->workspace != nullptr) {
-        operands[plan->workspace_operand] = plan->workspace;
+    for (uint32_t i = 0; i < plan->fixed_count; ++i) {
+        operands[plan->fixed_operand[i]] = plan->fixed[i];
     }
     if (!Apart(plan, data)) {
         return Slow(plan, arguments, count);

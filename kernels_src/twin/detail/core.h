@@ -184,6 +184,11 @@ inline Launcher<type, P...> Launch(void (*kernel)(P...), const char* name, uint3
 
 }  // namespace twin
 
+// By number, because forming a pointer beyond an array is undefined where prefetching one is not.
+#define JITBLAS_PREFETCH(address, offset)                                                   \
+    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(address) + \
+                                                     static_cast<uintptr_t>(offset) * sizeof(*(address))))
+
 #define JITBLAS_LAUNCH_STATUS() (::twin::launch_status)
 
 extern "C" __attribute__((visibility("default"))) inline

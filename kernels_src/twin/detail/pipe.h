@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tensor.h"
+#include "vector.h"
 
 namespace twin {
 
@@ -301,3 +302,5 @@ private:
 #define JITBLAS_STREAMING_INPUT(queue) (queue).AllowBinding()
 #define JITBLAS_IN_PLACE(queue) (queue).AllowBinding()
 #define JITBLAS_DIRECT() (::twin::block->bind != 0)
+#define JITBLAS_PAST_CACHES(address, bytes) ::twin::GoesPastCaches(address, bytes)
+#define JITBLAS_PAST_CACHES_END() ::twin::PastCachesEnd()

@@ -30,6 +30,18 @@ JITBLAS_INLINE auto& ChunkOf(R& low, R& high, int i) {
     return i < kChunks ? low.chunk[i] : high.chunk[i - kChunks];
 }
 
+// Elements of the two registers in turn, past caches; the address is a cache line's.
+template <typename R>
+JITBLAS_INLINE void StorePastCaches(R* address, AscendC::Reg::RegTensor<R>& a, AscendC::Reg::RegTensor<R>& b) {
+    constexpr int lanes = kChunkLanes<R>;
+    JITBLAS_UNROLL
+    for (int i = 0; i < kChunks; ++i) {
+        R* to = address + 2 * i * lanes;
+        StorePast(to, InTurn<0>(a.chunk[i], b.chunk[i], MakeIndices<lanes>()));
+        StorePast(to + lanes, InTurn<lanes / 2>(a.chunk[i], b.chunk[i], MakeIndices<lanes>()));
+    }
+}
+
 }  // namespace twin
 
 namespace AscendC {

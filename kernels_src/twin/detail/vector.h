@@ -31,6 +31,7 @@ constexpr int kCacheLineBytes = 64;
 // stop at the page's end; 2 to 8 KiB gain 1 to 4 percent there and cost nothing measurable elsewhere.
 constexpr int kPrefetchBytes = 2048;
 constexpr bool kPrefetches = kRegisterBytes == 256;  // kernels with narrower registers do so by themselves
+constexpr uint64_t kPastCachesBytes = 4 * 1024 * 1024;  // a run that large displaces what a core's caches hold
 constexpr int kWords = kChunkBytes / 4;  // 32-bit elements of a chunk
 
 typedef float Floats __attribute__((vector_size(kChunkBytes)));
@@ -51,6 +52,35 @@ template <typename V>
 JITBLAS_INLINE void StoreUnaligned(void* address, const V& value) {
     typedef V Unaligned __attribute__((aligned(1), may_alias));
     *static_cast<Unaligned*>(address) = value;
+}
+
+// The same past caches, to a multiple of the vector's size. What follows on another thread needs PastCachesEnd first.
+template <typename V>
+JITBLAS_INLINE void StorePast(void* address, const V& value) {
+#if defined(__clang__)
+    __builtin_nontemporal_store(value, static_cast<V*>(address));
+#elif defined(__AVX512F__)
+    typedef float Vector __attribute__((vector_size(64)));
+    __builtin_ia32_movntps512(static_cast<float*>(address), reinterpret_cast<Vector>(value));
+#elif defined(__AVX__)
+    typedef float Vector __attribute__((vector_size(32)));
+    __builtin_ia32_movntps256(static_cast<float*>(address), reinterpret_cast<Vector>(value));
+#else
+    StoreUnaligned(address, value);
+#endif
+}
+
+JITBLAS_INLINE void PastCachesEnd() {
+#if defined(__x86_64__)
+    __builtin_ia32_sfence();
+#else
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+// Whether that can be done and pays: what is written is then read from memory, or not at all.
+JITBLAS_INLINE bool GoesPastCaches(const void* address, uint64_t bytes) {
+    return bytes >= kPastCachesBytes && reinterpret_cast<uintptr_t>(address) % kCacheLineBytes == 0;
 }
 
 JITBLAS_INLINE Floats Broadcast(float value) {

@@ -369,7 +369,8 @@ struct Command {
 
 struct alignas(64) Stream {
     pthread_mutex_t mutex;
-    pthread_cond_t changed;
+    pthread_cond_t changed;  // for those who wait until something is done
+    pthread_cond_t work;     // for the worker, which a command that somebody else runs must not wake
     Command* head;
     Command* tail;
     Command* current;  // the queued command that the worker runs
@@ -447,6 +448,9 @@ void Complete(Stream* stream, const Command* command, int status, const char* me
         snprintf(stream->message, sizeof(stream->message), "%s", message);
     }
     pthread_cond_broadcast(&stream->changed);
+    if (stream->head != nullptr) {
+        pthread_cond_signal(&stream->work);
+    }
 }
 
 void* WorkerMain(void* argument) {
@@ -455,7 +459,7 @@ void* WorkerMain(void* argument) {
     pthread_mutex_lock(&stream->mutex);
     for (;;) {
         while ((stream->head == nullptr || stream->busy) && !(stream->closing && stream->head == nullptr)) {
-            pthread_cond_wait(&stream->changed, &stream->mutex);
+            pthread_cond_wait(&stream->work, &stream->mutex);
         }
         if (stream->head == nullptr) {
             break;
@@ -546,7 +550,7 @@ int Submit(Stream* stream, Command* command) {
     (stream->tail == nullptr ? stream->head : stream->tail->following) = queued;
     stream->tail = queued;
     __atomic_store_n(&stream->submitted, stream->submitted + 1, __ATOMIC_RELAXED);
-    pthread_cond_broadcast(&stream->changed);
+    pthread_cond_signal(&stream->work);
     pthread_mutex_unlock(&stream->mutex);
     return kSuccess;
 }
@@ -592,7 +596,7 @@ void AfterForkInChild() {
     pool = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, nullptr, wanted, 0, false};
     for (Stream* stream = streams; stream != nullptr; stream = stream->following) {
         stream->mutex = PTHREAD_MUTEX_INITIALIZER;
-        stream->changed = PTHREAD_COND_INITIALIZER;
+        stream->changed = stream->work = PTHREAD_COND_INITIALIZER;
         AbandonRecording(stream->current);
         for (Command* command = stream->head; command != nullptr; command = command->following) {
             AbandonRecording(command);
@@ -643,6 +647,7 @@ EXPORT void* jitblas_stream_create() {
     memset(memory, 0, sizeof(Stream));
     pthread_mutex_init(&stream->mutex, nullptr);
     pthread_cond_init(&stream->changed, nullptr);
+    pthread_cond_init(&stream->work, nullptr);
     Lock lock(&streams_mutex);
     stream->following = streams;
     if (streams != nullptr) {
@@ -664,13 +669,14 @@ EXPORT void jitblas_stream_destroy(void* opaque) {
     pthread_mutex_lock(&stream->mutex);
     AwaitIdle(stream);
     stream->closing = true;
-    pthread_cond_broadcast(&stream->changed);
+    pthread_cond_signal(&stream->work);
     while (stream->worker_started) {
         pthread_cond_wait(&stream->changed, &stream->mutex);
     }
     pthread_mutex_unlock(&stream->mutex);
     pthread_mutex_destroy(&stream->mutex);
     pthread_cond_destroy(&stream->changed);
+    pthread_cond_destroy(&stream->work);
     free(stream);
 }
 
@@ -797,7 +803,7 @@ EXPORT void jitblas_shutdown() {
         Lock lock(&stream->mutex);
         AwaitIdle(stream);
         stream->closing = true;
-        pthread_cond_broadcast(&stream->changed);
+        pthread_cond_signal(&stream->work);
         while (stream->worker_started) {
             pthread_cond_wait(&stream->changed, &stream->mutex);
         }

@@ -21,11 +21,6 @@ static thread_local dim3 block_count;
 #define blockIdx (::twin::block_index)
 #define gridDim (::twin::block_count)
 
-// By number, because forming a pointer beyond an array is undefined where prefetching one is not.
-#define JITBLAS_PREFETCH(address, offset)                                                   \
-    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(address) + \
-                                                     static_cast<uintptr_t>(offset) * sizeof(*(address))))
-
 JITBLAS_INLINE float fmaf(float a, float b, float c) {
     return __builtin_fmaf(a, b, c);
 }

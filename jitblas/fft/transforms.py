@@ -1,0 +1,406 @@
+"""Transforms along an axis of arrays of any kind."""
+
+from __future__ import annotations
+
+import math
+from operator import index
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jitblas.arrays import (
+    DTYPE_WORDS,
+    AddressHolder,
+    DeviceArray,
+    Operand,
+    as_operand,
+    empty,
+    invalid,
+    numpy_dtype,
+    word_of,
+)
+from jitblas.arrays import ITEM_BYTES as NUMBERS
+from jitblas.blas.matrices import new_array
+from jitblas.blas.operands import address_of, chosen_handle, copied_span, copy
+from jitblas.dispatch import Prepared, keep_until_done, prepare, run
+from jitblas.errors import Status, StatusError
+from jitblas.fft.tables import table_on
+from jitblas.handle import Handle
+from jitblas.hardware import HOST
+from jitblas.operators.fft import ITEM_BYTES, fault, parameters
+from jitblas.plans import Plan
+from jitblas.plans import plan as plan_problem
+from jitblas.problem import Problem
+
+COMPUTED_IN = {
+    "c64": "c64", "c128": "c128", "fp16": "c64", "fp32": "c64", "fp64": "c128",
+    **dict.fromkeys(("bool", "int8", "int16", "int32", "int64", "u8", "uint16", "uint32", "uint64"), "c128"),
+}  # fmt: skip
+"""Word of an array's type -> type of its transform, as NumPy has it."""
+
+NORMS = (None, "backward", "ortho", "forward")
+
+CACHE_LINE = 64
+
+ALIGNED_BYTES = 32 * 1024
+"""New arrays from this size on begin at a cache line; for smaller ones finding it takes longer than it saves."""
+
+Array = np.ndarray[Any, Any]
+
+
+def fft(
+    x: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, out: Any = None, handle: Handle | None = None
+) -> Any:  # fmt: skip
+    """The discrete Fourier transform along an axis: X_k = sum of x_j exp(-2 pi i j k / n).
+
+    Parameters
+    ----------
+    x : array of complex, real or whole numbers, or a list of them
+    n : points, a power of two up to 2^26: x is cut off or continued with zeros; None: as many as x has
+    axis : along which to transform; the others are batches
+    norm : None or "backward": not scaled; "ortho": times n^-1/2; "forward": times 1/n
+    out : an array of the result's shape and type to write to; it may be x
+    handle : None: this thread's handle of the default target
+
+    Returns
+    -------
+    `out`, or a new array of the kind that x is: complex64 for complex64, float32 and float16, complex128 otherwise. The
+    result is there when the call returns, unless it is a DeviceArray: then the call is asynchronous on the handle's
+    stream.
+
+    Raises
+    ------
+    StatusError
+        NOT_SUPPORTED: another length (the message names the nearest that work) or type; complex128 on ascend950pr.
+        INVALID_VALUE: the shapes of x and out, or axis, do not fit; out is read-only. ALLOC_FAILED: the handle's
+        workspace is too small: from a few thousand points on, as many bytes are needed as the result has.
+    TypeError
+        x, n, axis or out is of a type that means nothing here.
+
+    Notes
+    -----
+    The relative L2 error is below eps sqrt(log2 n), eps = 2^-24 (complex64) or 2^-53, and the same call gives the same
+    bits every time, whatever the number of threads. Numbers that do not lie one after the other along the axis, or are
+    of another type, are copied first; DeviceArrays are taken as they are, and must. Results larger than the caches are
+    written fastest to memory that begins at a multiple of 64 bytes, as new arrays do. NumPy arrays on ascend950pr are
+    staged through device memory by copies.
+
+    Examples
+    --------
+    >>> import numpy, jitblas
+    >>> jitblas.fft.fft([1, 1, 1, 1])
+    array([4.+0.j, 0.+0.j, 0.+0.j, 0.+0.j])
+    """
+    return _transform("fft", "forward", x, n, axis, norm, out, handle)
+
+
+def ifft(
+    x: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, out: Any = None, handle: Handle | None = None
+) -> Any:  # fmt: skip
+    """The inverse of :func:`fft`: x_j = 1/n sum of X_k exp(2 pi i j k / n).
+
+    norm : None or "backward": times 1/n; "ortho": times n^-1/2; "forward": not scaled. Everything else is as there.
+    """
+    return _transform("ifft", "inverse", x, n, axis, norm, out, handle)
+
+
+def plan(
+    n: int,
+    *,
+    batch: int = 1,
+    dtype: Any = "complex128",
+    direction: str = "forward",
+    norm: str = "backward",
+    handle: Handle | None = None,
+) -> Plan:
+    """A transform compiled once, for repeated calls.
+
+    Parameters
+    ----------
+    n : points, a power of two up to 2^26
+    batch : how many transforms a call makes
+    dtype : complex64 or complex128, or the words c64 and c128 of problem lines
+    direction : "forward" or "inverse"
+    norm : as :func:`fft` and :func:`ifft` take it
+    handle : None: this thread's handle of the default target
+
+    Returns
+    -------
+    A function `plan(x, out=None)` of arrays of shape (batch, n) or, with one batch, (n,), which returns the result.
+
+    Examples
+    --------
+    >>> import numpy, jitblas
+    >>> transform = jitblas.fft.plan(4, dtype="complex64")
+    >>> transform(numpy.ones(4, "complex64"))
+    array([4.+0.j, 0.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
+    """
+    word = _complex_word(dtype)
+    if direction not in ("forward", "inverse"):
+        raise invalid("fft", "direction", f"it is {direction!r}; 'forward' and 'inverse' are accepted")
+    line = f"fft:n={index(n)},batch={index(batch)},dtype={word},dir={direction},norm={_checked_norm('fft', norm)}"
+    return plan_problem(Problem.parse(line), handle=handle)
+
+
+def _complex_word(dtype: Any) -> str:
+    try:
+        word = dtype if dtype in tuple(ITEM_BYTES) else word_of(np.dtype(dtype))
+    except TypeError:
+        word = ""
+    if word not in ITEM_BYTES:
+        raise StatusError(
+            Status.NOT_SUPPORTED, "fft", "dtype", f"dtype={dtype!r}: complex64 and complex128 are accepted"
+        )
+    return str(word)
+
+
+def _checked_norm(name: str, norm: str | None) -> str:
+    if norm not in NORMS:
+        raise invalid(name, "norm", f"it is {norm!r}; None, 'backward', 'ortho' and 'forward' are accepted")
+    return norm or "backward"
+
+
+class Transforms(NamedTuple):
+    """Transforms to be made: the problem, and the shape of their result with the axis that they are along."""
+
+    name: str
+    problem: Problem
+    shape: tuple[int, ...]
+    axis: int
+
+    @property
+    def dtype(self) -> str:
+        return str(self.problem.value("dtype"))
+
+    @property
+    def points(self) -> int:
+        return int(self.problem.value("n"))
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """The shape with their axis last."""
+        return (*self.shape[: self.axis], *self.shape[self.axis + 1 :], self.points)
+
+
+def _transform(
+    name: str, direction: str, x: Any, n: int | None, axis: int, norm: str | None, out: Any, handle: Handle | None
+) -> Any:
+    handle = chosen_handle(handle, name)
+    if type(x) is np.ndarray and n is None and axis == -1:
+        shortly = _planned(handle, direction, x, norm, out)
+        if shortly is not None:
+            return shortly(x, out)
+    norm = _checked_norm(name, norm)
+    if isinstance(x, (list, tuple, int, float, complex, np.generic)):
+        x = _from_list(name, x)
+    source = as_operand(x, name, "x", handle.target)
+    dtype = COMPUTED_IN.get(_native(source.dtype))
+    if dtype is None:
+        raise StatusError(
+            Status.NOT_SUPPORTED,
+            name,
+            "x",
+            f"x is {source.dtype}; complex64, complex128, and real and whole numbers of up to 64 bits are accepted",
+        )
+    axis = _checked_axis(name, axis, source.shape)
+    points = source.shape[axis] if n is None else index(n)
+    if points < 1:
+        raise invalid(name, "x" if n is None else "n", f"{points} points; at least 1 is needed")
+    shape = (*source.shape[:axis], points, *source.shape[axis + 1 :])
+    if out is not None:
+        result = as_operand(out, name, "out", handle.target, output=True)
+        if result.shape != shape:
+            raise invalid(name, "out", f"it has shape {result.shape}, the result has {shape}")
+        if result.dtype not in ITEM_BYTES:
+            raise StatusError(
+                Status.NOT_SUPPORTED, name, "out", f"out is {result.dtype}; complex64 and complex128 are accepted"
+            )
+        dtype = result.dtype
+    batch = 1
+    for length in (*shape[:axis], *shape[axis + 1 :]):
+        batch *= length
+    values = (points, batch, dtype, direction, norm)
+    problem = Problem("fft", tuple(zip((item.name for item in parameters), values, strict=True)))
+    wrong = fault(problem)
+    if wrong is not None:
+        raise StatusError(Status.NOT_SUPPORTED, name, "n", wrong)
+    what = Transforms(name, problem, shape, axis)
+    if out is None:
+        out = new_result(what, x, handle)
+    make_transforms(handle, what, source, as_operand(out, name, "out", handle.target, output=True))
+    return out
+
+
+def _planned(handle: Handle, direction: str, x: Array, norm: str | None, out: Any) -> Plan | None:
+    """The handle's plan for arrays that are what plans take, made at the first such call; None for any others."""
+    shape, dtype = x.shape, x.dtype
+    if out is not None and (type(out) is not np.ndarray or out.shape != shape or out.dtype is not dtype):
+        return None
+    what = ("fft plan", direction, dtype, shape, norm)
+    known: Plan | None = handle.prepared.get(what)
+    if known is None and (len(shape) == 1 or (len(shape) == 2 and shape[0] > 1)) and shape[-1] > 0:
+        word = word_of(dtype)
+        if word in ITEM_BYTES and shape[-1] & (shape[-1] - 1) == 0 and norm in NORMS:
+            batch = shape[0] if len(shape) == 2 else 1
+            known = plan(
+                shape[-1], batch=batch, dtype=word, direction=direction, norm=norm or "backward", handle=handle
+            )
+            handle.prepared[what] = known
+    return known
+
+
+def _native(word: str) -> str:
+    """The word of a type in native byte order."""
+    name = word.removeprefix("byte-swapped ")
+    return DTYPE_WORDS.get(name, name)
+
+
+def _from_list(name: str, values: Any) -> Array:
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise TypeError(f"{name}: x is no array of numbers: {error}") from None
+
+
+def _checked_axis(name: str, axis: int, shape: tuple[int, ...]) -> int:
+    place = index(axis)
+    if not -len(shape) <= place < len(shape):
+        raise invalid(name, "axis" if shape else "x", f"there is no axis {place} in shape {shape}")
+    return place % len(shape)
+
+
+def new_result(what: Transforms, x: Any, handle: Handle) -> Any:
+    """An array for the result, of the kind that x is; a NumPy one lies as kernels write it."""
+    if type(x) is np.ndarray or not (isinstance(x, DeviceArray) or type(x).__module__.startswith("torch")):
+        made = new_rows(what.rows, numpy_dtype(what.dtype))
+        return made if what.axis == len(what.shape) - 1 else np.moveaxis(made, -1, what.axis)
+    return new_array(what.shape, what.dtype, (x,), handle, zeroed=False)
+
+
+def new_rows(shape: tuple[int, ...], kind: np.dtype[Any]) -> Array:
+    """A NumPy array that, if it is large, begins at a cache line: it then need not be read before it is written."""
+    nbytes = math.prod(shape) * kind.itemsize
+    if nbytes < ALIGNED_BYTES:
+        return np.empty(shape, kind)
+    memory = np.empty(nbytes + CACHE_LINE, np.uint8)
+    start = -address_of(memory) % CACHE_LINE
+    return memory[start : start + nbytes].view(kind).reshape(shape)
+
+
+def make_transforms(
+    handle: Handle, what: Transforms, source: Operand, result: Operand, prepared: Prepared | None = None
+) -> None:
+    """From memory to memory, by way of copies of what kernels cannot read or write as it is.
+
+    The result is there when the call returns, unless it is in device memory. `prepared`: the launch to make; None: the
+    handle's own for the problem.
+    """
+    if 0 in what.shape:
+        return
+    if prepared is None:
+        prepared = prepare(handle, "fft", *(value for _, value in what.problem.values))
+    reachable = handle.runtime.shares_host_memory
+    rows = _are_rows(source, what)
+    if not rows and source.device:
+        raise invalid(what.name, "x", _unlike_rows(source, what))
+    if not _are_rows(result, what) and result.device:
+        raise invalid(what.name, "out", _unlike_rows(result, what))
+    written = _span(result)
+    if not rows or (source.address != result.address and _overlap(_span(source), written)):
+        source = _copied_rows(handle, what, source)
+    kept: list[Any] = [source.owner, result.owner]
+    target: Operand = result
+    if not result.device and not (reachable and _are_rows(result, what)):
+        target = _operand(new_rows(what.rows, numpy_dtype(what.dtype)), what)
+    source_address, target_address = source.address, target.address
+    if not reachable:
+        if not source.device:
+            source_address = _to_device(handle, what, source, kept)
+        if not target.device:
+            target_address = _device_memory(handle, what, kept)
+    workspace = handle.workspace.reserve(prepared.workspace) if prepared.workspace else None
+    table, owner = table_on(handle, what.points, what.dtype)
+    kept.append(owner)
+    asynchronous = result.device
+    try:
+        run(handle, prepared, source_address, target_address, workspace, table, wait=reachable and not asynchronous)
+        if target_address != target.address:
+            copy(handle, target.address, target_address, _span(target)[1] - target.address, "to_host")
+    finally:
+        if not asynchronous and not reachable:
+            handle.stream.synchronize()
+    if asynchronous:
+        keep_until_done(handle, (source.owner, result.owner), *kept)
+    elif target is not result:
+        np.moveaxis(_view(result), what.axis, -1)[...] = _view(target)
+
+
+def _are_rows(operand: Operand, what: Transforms) -> bool:
+    """Whether it holds the problem's numbers one transform after the other."""
+    if operand.dtype != what.dtype or operand.shape != what.shape or operand.address % (operand.itemsize // 2):
+        return False
+    strides = (*operand.strides[: what.axis], *operand.strides[what.axis + 1 :], operand.strides[what.axis])
+    dense = operand.itemsize
+    for length, stride in zip(reversed(what.rows), reversed(strides), strict=True):
+        if length != 1 and stride != dense:
+            return False
+        dense *= length
+    return True
+
+
+def _unlike_rows(operand: Operand, what: Transforms) -> str:
+    return (
+        f"it is {operand.dtype} of shape {operand.shape} with strides of {operand.strides} bytes; in device memory "
+        f"{what.dtype} of shape {what.shape} is needed, transforms contiguous and one after the other"
+    )
+
+
+def _span(operand: Operand) -> tuple[int, int]:
+    """First byte and one past the last; there must be elements."""
+    reach = [(length - 1) * stride for length, stride in zip(operand.shape, operand.strides, strict=True)]
+    first = operand.address + sum(min(step, 0) for step in reach)
+    return first, operand.address + sum(max(step, 0) for step in reach) + operand.itemsize
+
+
+def _overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
+    return a[0] < b[1] and b[0] < a[1]
+
+
+def _operand(array: Array, what: Transforms) -> Operand:
+    """Rows of ours, seen with the axis where the caller has it."""
+    return as_operand(np.moveaxis(array, -1, what.axis), what.name, "x", HOST)
+
+
+def _view(operand: Operand) -> Array:
+    """A NumPy view of an operand in host memory."""
+    if isinstance(operand.owner, np.ndarray):
+        return operand.owner
+    kind = numpy_dtype(operand.dtype) if operand.dtype in NUMBERS else np.dtype(operand.dtype)
+    return np.asarray(AddressHolder(operand.address, operand.shape, kind, operand.strides))
+
+
+def _copied_rows(handle: Handle, what: Transforms, source: Operand) -> Operand:
+    """A copy of the numbers as kernels read them: cut off or continued with zeros, of the result's type."""
+    if source.device:
+        first, last = _span(source)
+        address, memory = copied_span(handle, first, last, source.owner)
+        return source._replace(address=address, owner=memory)
+    given = np.moveaxis(_view(source), what.axis, -1)
+    length = min(given.shape[-1], what.points)
+    rows = new_rows(what.rows, numpy_dtype(what.dtype))
+    rows[..., :length] = given[..., :length]
+    rows[..., length:] = 0
+    return _operand(rows, what)
+
+
+def _device_memory(handle: Handle, what: Transforms, kept: list[Any]) -> int:
+    memory = empty(what.rows, what.dtype, target=handle.target)
+    kept.append(memory)
+    return memory.address
+
+
+def _to_device(handle: Handle, what: Transforms, source: Operand, kept: list[Any]) -> int:
+    address = _device_memory(handle, what, kept)
+    first, last = _span(source)
+    copy(handle, address, first, last - first, "to_device")
+    return address
