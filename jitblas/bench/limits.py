@@ -15,6 +15,7 @@ import numpy as np
 
 from jitblas import config
 from jitblas.bench.machine import available_memory, caches
+from jitblas.bench.problems import aligned
 from jitblas.jit.artifacts import library_recipe
 from jitblas.jit.kernels import load_library
 
@@ -22,8 +23,6 @@ SECONDS = 0.05
 """Length of one measurement."""
 
 REPEATS = 7
-
-ALIGNMENT = 64
 
 
 def _library() -> Any:
@@ -88,9 +87,7 @@ def _three_arrays(nbytes: int) -> list[np.ndarray[Any, Any]]:
     count = max(nbytes // 3 // 1024, 1) * 256
     arrays = []
     for value in (0.0, 1.0, 2.0):
-        memory = np.empty(count + ALIGNMENT // 4, np.float32)
-        first = -memory.ctypes.data % ALIGNMENT // 4
-        array = memory[first : first + count]
+        array = aligned((count,), np.float32)
         array[...] = value
         arrays.append(array)
     return arrays

@@ -30,6 +30,7 @@ class Call:
     spins : seconds that the callee's idle threads keep cores busy after a call; whoever comes next waits that long
     note : what a reader of the figure must know
     keep : objects that must live as long as `function`
+    leeway : how many times the bound for ours its error may be, where one number says how wrong a result is
     """
 
     function: Callable[[], Any]
@@ -37,6 +38,7 @@ class Call:
     spins: float = 0.0
     note: str = ""
     keep: tuple[object, ...] = ()
+    leeway: float = 1.0
 
     def once(self) -> Any:
         """Call, and wait until it is done; what the call returns."""

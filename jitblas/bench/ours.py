@@ -11,7 +11,7 @@ from typing import Any
 import jitblas
 from jitblas import aclblas
 from jitblas.bench.measure import Call
-from jitblas.bench.problems import AxpyData, Data, DotData, GemmData, SyrkData
+from jitblas.bench.problems import AxpyData, Data, DotData, FftData, GemmData, SyrkData
 from jitblas.handle import Handle
 from jitblas.plans import Plan
 
@@ -117,6 +117,17 @@ def _csyrk(data: SyrkData, handle: Handle, exact: bool) -> Iterator[Entry]:
         yield Entry("array", "class", plans[0][1].specialization.key, Call(function))
 
 
+def _fft(data: FftData, handle: Handle, exact: bool) -> Iterator[Entry]:
+    plans = _plans(data, handle, exact)
+    for kernel, plan in plans:
+        call = Call(functools.partial(plan, data.x, data.out))
+        yield Entry("plan", kernel, plan.specialization.key, call)
+    if data.x.size <= TINY:
+        function = getattr(jitblas.fft, data.function)
+        call = Call(functools.partial(function, data.x, norm=data.norm, out=data.out, handle=handle))
+        yield Entry("array", "class", plans[0][1].specialization.key, call)
+
+
 def _sgemm_strided_batched(data: GemmData, handle: Handle, exact: bool) -> Iterator[Entry]:
     plans = _plans(data, handle, exact)
     for kernel, plan in plans:
@@ -134,6 +145,7 @@ _WAYS: dict[str, Callable[[Any, Handle, bool], Iterator[Entry]]] = {
     "axpy_ex": _axpy_ex,
     "cdotc": _cdotc,
     "csyrk": _csyrk,
+    "fft": _fft,
     "sgemm_strided_batched": _sgemm_strided_batched,
 }
 """Operator -> its ways in, given its data."""

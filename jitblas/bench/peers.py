@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import dataclasses
 import functools
+import inspect
 from collections.abc import Iterator
 from importlib import import_module, metadata
 from importlib.util import find_spec
@@ -14,10 +16,19 @@ import numpy as np
 
 from jitblas.bench.machine import version_of
 from jitblas.bench.measure import Call
-from jitblas.bench.problems import Array, AxpyData, Data, DotData, GemmData, SyrkData
+from jitblas.bench.problems import Array, AxpyData, Data, DotData, FftData, GemmData, SyrkData
 
 OPENBLAS_SPINS = 0.05
 """Seconds: 2^26 cycles."""
+
+LIBGOMP_SPINS = 0.02
+"""Seconds."""
+
+LEEWAY = 8
+"""Peers are compared for speed: their transforms may be that many times as far off as ours."""
+
+MOST_MEASURED = 1 << 22
+"""Points in all up to which FFTW tries its plans out; with more that takes minutes."""
 
 
 class Peer:
@@ -51,7 +62,8 @@ class Peer:
     def call(self, data: Data, threads: int) -> Call | None:
         """The peer's way to do a problem; None if it has none."""
         method = getattr(self, data.problem.op, None)
-        return None if method is None else method(data, threads)
+        call: Call | None = None if method is None else method(data, threads)
+        return None if call is None else dataclasses.replace(call, leeway=LEEWAY)
 
 
 class NumPy(Peer):
@@ -91,6 +103,9 @@ class NumPy(Peer):
             return None
         function = functools.partial(np.matmul, data.left, data.right, out=data.c)
         return Call(function, spins=OPENBLAS_SPINS if threads > 1 else 0.0, note="one matrix at a time")
+
+    def fft(self, data: FftData, threads: int) -> Call:
+        return _module_fft(np.fft, data, "one thread: numpy.fft has no more" if threads > 1 else "")
 
 
 class SciPy(Peer):
@@ -135,11 +150,44 @@ class SciPy(Peer):
         )
         return Call(call, spins=self.spins if threads > 1 else 0.0)
 
+    def fft(self, data: FftData, threads: int) -> Call:
+        note = "one thread: scipy.fft divides batches only" if threads > 1 and data.x.ndim == 1 else ""
+        return _module_fft(import_module("scipy.fft"), data, note, workers=threads)
+
+
+class Fftw(Peer):
+    name = "fftw"
+    packages = ("pyfftw",)
+    spins = LIBGOMP_SPINS
+
+    def kernels(self) -> str:
+        pyfftw = import_module("pyfftw")
+        return str(getattr(pyfftw, "_fftw_version_dict", {}).get("64") or f"FFTW {pyfftw.fftw_version}")
+
+    def fft(self, data: FftData, threads: int) -> Call:
+        flag = "FFTW_MEASURE" if data.x.size <= MOST_MEASURED else "FFTW_ESTIMATE"
+        x, out, scale = data.x, data.out, data.scale
+        before = x.copy()  # trying plans out overwrites both arrays
+        plan = import_module("pyfftw").FFTW(
+            x, out, direction="FFTW_FORWARD" if data.function == "fft" else "FFTW_BACKWARD", flags=(flag,),
+            threads=threads,
+        )  # fmt: skip
+        x[...] = before
+        spins = self.spins if threads > 1 else 0.0
+        if scale == 1:
+            return Call(plan.execute, spins=spins, note=flag)
+
+        def call() -> None:
+            plan.execute()
+            np.multiply(out, scale, out=out)
+
+        return Call(call, spins=spins, note=f"{flag}; scaled by NumPy afterwards: FFTW does not scale")
+
 
 class Torch(Peer):
     name = "torch"
     packages = ("torch",)
-    spins = 0.02  # libgomp
+    spins = LIBGOMP_SPINS
 
     def kernels(self) -> str:
         return f"CPU capability {import_module('torch').backends.cpu.get_cpu_capability()}"
@@ -183,6 +231,12 @@ class Torch(Peer):
             )  # fmt: skip
         return Call(function, spins=self.spins if threads > 1 else 0.0)
 
+    def fft(self, data: FftData, threads: int) -> Call:
+        torch = import_module("torch")
+        x, out = torch.from_numpy(data.x), torch.from_numpy(data.out)
+        function = functools.partial(getattr(torch.fft, data.function), x, norm=data.norm, out=out)
+        return Call(function, spins=self.spins if threads > 1 else 0.0)
+
     @staticmethod
     def _tensor(memory: Array, inc: int) -> Any:
         """The vector in the order of its addresses, sharing memory."""
@@ -194,7 +248,7 @@ class Torch(Peer):
 
 class Mkl(Peer):
     name = "mkl"
-    packages = ("mkl",)
+    packages = ("mkl", "mkl_fft")
     spins = 0.25  # libiomp5: KMP_BLOCKTIME is 200 ms
 
     def available(self) -> bool:
@@ -272,6 +326,12 @@ class Mkl(Peer):
         )  # fmt: skip
         return Call(functools.partial(function, *arguments), spins=self.spins if threads > 1 else 0.0)
 
+    def fft(self, data: FftData, threads: int) -> Call | None:
+        if find_spec("mkl_fft") is None:
+            return None
+        call = _module_fft(import_module("mkl_fft"), data)
+        return dataclasses.replace(call, spins=self.spins if threads > 1 else 0.0)
+
 
 class Libxsmm(Peer):
     name = "libxsmm"
@@ -313,6 +373,16 @@ class Libxsmm(Peer):
         return Call(functools.partial(function, *arguments), keep=(no, *integers, *scalars, *offsets))
 
 
+def _module_fft(module: Any, data: FftData, note: str = "", **options: Any) -> Call:
+    """fft or ifft of a module that goes by NumPy, written to the problem's array if the installed version can."""
+    function = getattr(module, data.function)
+    if "out" in inspect.signature(function).parameters:
+        options["out"] = data.out
+    else:
+        note = "; ".join(filter(None, (note, "a new array every call")))
+    return Call(functools.partial(function, data.x, norm=data.norm, **options), note=note)
+
+
 @functools.cache
 def _libxsmm() -> Any:
     """The shared library, wherever the loader finds it; None if there is none."""
@@ -333,4 +403,4 @@ def _mkl() -> Any:
         return None
 
 
-PEERS: dict[str, Peer] = {peer.name: peer for peer in (NumPy(), SciPy(), Torch(), Mkl(), Libxsmm())}
+PEERS: dict[str, Peer] = {peer.name: peer for peer in (NumPy(), SciPy(), Fftw(), Torch(), Mkl(), Libxsmm())}

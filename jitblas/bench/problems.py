@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,7 +14,7 @@ import numpy as np
 
 from jitblas.bench.measure import Call
 from jitblas.errors import Error
-from jitblas.operators import axpy_ex, cdotc, csyrk, sgemm_strided_batched
+from jitblas.operators import axpy_ex, cdotc, csyrk, fft, sgemm_strided_batched
 from jitblas.operators.base import DENSE
 from jitblas.problem import Problem, expand
 
@@ -20,6 +22,9 @@ Array = np.ndarray[Any, Any]
 
 SENTINEL = 77.0
 """What lies between strided elements, and must still lie there afterwards."""
+
+ALIGNMENT = 64
+"""Bytes: a cache line, and the widest register."""
 
 _ROUNDING = {"fp32": (2.0**-24, 2.0**-149), "fp16": (2.0**-11, 2.0**-24), "bf16": (2.0**-8, 2.0**-133)}
 """Type -> (unit roundoff, smallest number above 0)."""
@@ -287,6 +292,66 @@ class SyrkData:
         )
 
 
+class FftData:
+    """Points of an Fft problem and where their transforms go.
+
+    Attributes
+    ----------
+    x, out : of shape (n,) or, with more than one batch, (batch, n), contiguous from a cache line on
+    function, norm : "fft" or "ifft", and the name of its scaling, as libraries that go by NumPy have them
+    scale : what those multiply by that know no scaling
+    """
+
+    unit = "Gflop/s"
+
+    def __init__(self, problem: Problem) -> None:
+        n, batch = problem.value("n"), problem.value("batch")
+        if n < 2 or batch < 1:
+            raise Error(f"{problem}: n of at least 2 and a batch of at least 1 are needed to measure anything")
+        self.problem = problem
+        self.work = fft.flops(problem)
+        self.function = "fft" if problem.value("dir") == "forward" else "ifft"
+        self.norm: str = problem.value("norm")
+        self.scale = fft.scale(problem)
+        shape = (n,) if batch == 1 else (batch, n)
+        real = np.float32 if problem.value("dtype") == "c64" else np.float64
+        values = _complex_uniform(0, shape, real)
+        self.x, self.out = aligned(shape, values.dtype), aligned(shape, values.dtype)
+        self.x[...] = values
+
+    def reset(self) -> None:
+        self.out[...] = np.nan
+
+    @functools.cached_property
+    def _expected(self) -> tuple[Array, float]:
+        """Result in higher precision, and the relative L2 error that ours are held to: eps sqrt(log2 n).
+
+        Before NumPy 2 only SciPy transforms wider numbers than COMPLEX128; without it the reference is no better than
+        what it is compared with.
+        """
+        wide = np.complex128 if self.x.dtype == np.complex64 else np.clongdouble
+        module = import_module("scipy.fft" if find_spec("scipy") is not None else "numpy.fft")
+        exact: Array = getattr(module, self.function)(self.x.astype(wide), norm=self.norm)
+        bound = float(np.finfo(self.x.dtype).eps) / 2 * math.log2(self.x.shape[-1]) ** 0.5
+        return exact, bound if exact.dtype == wide else 2 * bound
+
+    def fault(self, call: Call) -> str | None:
+        """What is wrong with the result that a call returns or leaves in `out`; None: nothing."""
+        returned, raised = _outcome(self, call)
+        if raised is not None:
+            return raised
+        expected, bound = self._expected
+        off = (returned if isinstance(returned, np.ndarray) else self.out) - expected
+        error, bound = float(np.linalg.norm(off) / np.linalg.norm(expected)), call.leeway * bound
+        if error <= bound:
+            return None
+        transform, point = divmod(int(np.argmax(np.abs(off))), off.shape[-1])
+        return (
+            f"wrong result: relative error {error:.3g}, at most {bound:.3g} is right; point {point} of transform "
+            f"{transform} is furthest off"
+        )
+
+
 def _outcome(data: Data, call: Call) -> tuple[Any, str | None]:
     """What one call on fresh arrays returns, or what it raised."""
     data.reset()
@@ -296,15 +361,25 @@ def _outcome(data: Data, call: Call) -> tuple[Any, str | None]:
         return None, f"raised {type(error).__name__}: {error}"
 
 
-def _complex_uniform(seed: int, shape: tuple[int, ...]) -> Array:
-    parts: Array = np.random.default_rng(seed).random((*shape, 2), np.float32) - np.float32(0.5)
-    return parts.view(np.complex64)[..., 0]
+def _complex_uniform(seed: int, shape: tuple[int, ...], real: type[np.floating[Any]] = np.float32) -> Array:
+    parts: Array = np.random.default_rng(seed).random((*shape, 2), real) - real(0.5)
+    return parts.view(np.result_type(real, np.complex64))[..., 0]
+
+
+def aligned(shape: tuple[int, ...], dtype: Any) -> Array:
+    """An array that begins at a cache line."""
+    nbytes = math.prod(shape) * np.dtype(dtype).itemsize
+    memory: Array = np.empty(nbytes + ALIGNMENT, np.uint8)
+    first = -memory.ctypes.data % ALIGNMENT
+    array: Array = memory[first : first + nbytes].view(dtype).reshape(shape)
+    return array
 
 
 DATA: dict[str, Callable[[Problem], Data]] = {
     "axpy_ex": AxpyData,
     "cdotc": DotData,
     "csyrk": SyrkData,
+    "fft": FftData,
     "sgemm_strided_batched": GemmData,
 }
 """Operator -> its arrays."""

@@ -206,8 +206,8 @@ def _struct(name: str, points: int, lines: list[str]) -> list[str]:
     return [
         "template <>",
         f"struct {name}<{points}> {{",
-        "    template <typename Source, typename Sink>",
-        "    __simd_callee__ static inline void Run(const Source& source, const Sink& sink, Reg::MaskReg& all) {",
+        "    template <typename Source, typename Sink, typename Mask>",
+        "    __simd_callee__ static inline void Run(const Source& source, const Sink& sink, Mask& all) {",
         *(f"        {line}" for line in lines),
         "    }",
         "};",

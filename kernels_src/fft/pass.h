@@ -60,8 +60,8 @@ private:
     static constexpr uint32_t kTableBytes = WithSlack(Shape::kTableReals * sizeof(Real));
     static constexpr uint32_t kTurnBytes = WithSlack(Shape::kTurnReals * sizeof(Real));
 
-    // What is written for the pass of rows lies in parts of kColumns of its rows' numbers, all rows of a part under each
-    // other: (after / columns, points, before, columns). Tasks of either pass then find long runs in memory.
+    // What is written for the pass of rows lies in parts of kColumns of its rows' numbers, all rows of a part under
+    // each other: (after / columns, points, before, columns). Tasks of either pass then find long runs in memory.
     static constexpr bool kForRows = pass + 2 == spec::kPasses;
     // Runs of a task, in complex numbers: as they come, their number and length, and from one to the next.
     static constexpr uint32_t kInRuns = kWhole ? 1 : kRows ? Shape::kPoints / Shape::kColumns : Shape::kPoints;
@@ -113,16 +113,14 @@ private:
         const uint64_t down = task / tasks_across % tasks_down;
         const uint64_t start = task / (tasks_across * tasks_down) * spec::kTransform;
         const uint64_t column = across * Shape::kColumns;
-        const uint64_t in =
-            start + (kRows ? column * Shape::kColumns : down * Shape::kPoints * Shape::kAfter + column);
-        const uint64_t out =
-            start + (kForRows ? (column * Shape::kPoints * Shape::kBefore + down * Shape::kColumns)
-                              : down * Shape::kAfter + column);
+        const uint64_t in = start + (kRows ? column * Shape::kColumns : down * Shape::kPoints * Shape::kAfter + column);
+        const uint64_t out = start + (kForRows ? (column * Shape::kPoints * Shape::kBefore + down * Shape::kColumns)
+                                               : down * Shape::kAfter + column);
         LocalTensor<Real> turn_tensor;
         __ubuf__ Real* turn = stages;
         if constexpr (Shape::kTurnReals != 0) {
-            turn = Fetch(turns_, turn_tensor,
-                         table_ + Shape::kTableReals + (kRows ? across : down) * Shape::kTurnReals, kTurnBytes);
+            turn = Fetch(turns_, turn_tensor, table_ + Shape::kTableReals + (kRows ? across : down) * Shape::kTurnReals,
+                         kTurnBytes);
         }
         LocalTensor<Real> input;
         __ubuf__ Real* from = InPlace(x_ + 2 * in);
@@ -176,9 +174,7 @@ private:
         int64_t result_pitch;
 
         // Of the planes that a step before the last one makes.
-        __aicore__ inline __ubuf__ Real* After(uint32_t step) const {
-            return (kSteps - step) % 2 == 0 ? work : other;
-        }
+        __aicore__ inline __ubuf__ Real* After(uint32_t step) const { return (kSteps - step) % 2 == 0 ? work : other; }
     };
 
     __aicore__ inline void FirstStep(const Place& place, __ubuf__ Real* from, int64_t pitch, __ubuf__ Real* stages,
@@ -190,12 +186,7 @@ private:
         } else if constexpr (kWhole) {
             asc_vf_call<FirstStage<pass>>(to, from, stages + Shape::Table(0));
         } else if constexpr (kSteps == 1) {
-            if (past_) {
-                asc_vf_call<OnlyStage<pass, kTurned, true>>(place.result, place.result_pitch, from, pitch, turn, scale_);
-            } else {
-                asc_vf_call<OnlyStage<pass, kTurned, false>>(place.result, place.result_pitch, from, pitch, turn,
-                                                             scale_);
-            }
+            asc_vf_call<OnlyStage<pass, kTurned>>(place.result, place.result_pitch, from, pitch, turn, scale_, past_);
         } else {
             asc_vf_call<ColumnsFirstStage<pass, kTurned>>(to, from, pitch, stages + Shape::Table(0), turn);
         }
@@ -206,11 +197,7 @@ private:
         constexpr uint32_t stage = kRows ? step - 1 : step;
         __ubuf__ Real* from = place.After(step - 1);
         if constexpr (stage + 1 == kStages) {
-            if (past_) {
-                asc_vf_call<LastStage<pass, stage, true>>(place.result, place.result_pitch, from, scale_);
-            } else {
-                asc_vf_call<LastStage<pass, stage, false>>(place.result, place.result_pitch, from, scale_);
-            }
+            asc_vf_call<LastStage<pass, stage>>(place.result, place.result_pitch, from, scale_, past_);
         } else {
             if constexpr (Shape::Done(stage) < kLanes) {
                 asc_vf_call<BlockStage<pass, stage>>(place.After(step), from, stages + Shape::Table(stage));

@@ -49,10 +49,11 @@ __simd_callee__ inline void PrefetchNumbers(__ubuf__ Real* from, int64_t ahead) 
     JITBLAS_PREFETCH(from, ahead + static_cast<int64_t>(kLanes));
 }
 
-// The first `count` of a register's complex numbers, at most kLanes. `past`: where all of them are whole cache lines, and
-// nobody reads them soon, they go past caches, which only the twin has.
-template <uint32_t count, bool past>
-__simd_callee__ inline void StoreNumbers(__ubuf__ Real* to, Register& re, Register& im, Reg::MaskReg& all) {
+// The first `count` of a register's complex numbers, at most kLanes. `past`: where all of them are whole cache lines,
+// and nobody reads them soon, they go past caches, which only the twin has.
+template <uint32_t count, typename Mask>
+__simd_callee__ inline void StoreNumbers(__ubuf__ Real* to, Register& re, Register& im, bool past, Mask& all) {
+    static_cast<void>(past);
     Register& first = spec::kInverse ? im : re;
     Register& second = spec::kInverse ? re : im;
     if constexpr (count < kLanes) {
@@ -69,10 +70,11 @@ __simd_callee__ inline void StoreNumbers(__ubuf__ Real* to, Register& re, Regist
         return;
     }
 #ifdef JITBLAS_TWIN
-    if constexpr (past) {
+    if (past) {
         ::twin::StorePastCaches(to, first, second);
         return;
-    } else if constexpr (kDouble) {
+    }
+    if constexpr (kDouble) {
         Reg::StoreAlign<Real, Reg::StoreDist::DIST_INTLV_B64>(to, first, second, all);
         return;
     } else
@@ -96,8 +98,8 @@ __simd_callee__ inline void LoadOne(Register& to, __ubuf__ Real* from) {
 }
 
 // The first `count` lanes of a register.
-template <uint32_t count>
-__simd_callee__ inline void StoreLanes(__ubuf__ Real* to, Register& from, Reg::MaskReg& all) {
+template <uint32_t count, typename Mask>
+__simd_callee__ inline void StoreLanes(__ubuf__ Real* to, Register& from, Mask& all) {
     if constexpr (count < kLanes) {
         uint32_t left = count;
         Reg::MaskReg mask = Reg::UpdateMask<Real>(left);
@@ -108,7 +110,8 @@ __simd_callee__ inline void StoreLanes(__ubuf__ Real* to, Register& from, Reg::M
 }
 
 // (re, im) := (re, im) * (cosine, sine), in place.
-__simd_callee__ inline void Multiply(Register& re, Register& im, Register& cosine, Register& sine, Reg::MaskReg& all) {
+template <typename Mask>
+__simd_callee__ inline void Multiply(Register& re, Register& im, Register& cosine, Register& sine, Mask& all) {
     Register crossed;
     Reg::Mul(crossed, im, sine, all);
     Reg::Neg(crossed, crossed, all);

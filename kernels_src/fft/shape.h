@@ -1,7 +1,7 @@
-// What the planner decided, by pass and stage. A pass transforms the middle axis of (before, points, after); a task of it
-// is `columns` such transforms side by side in UB. They go through stages, a factor of `points` each; the data of stage i
-// is (left, factor, right, done): `done` = columns times the factors before, which vary fastest, `right` the factors to
-// come. A stage makes of it (right, factor, done), so that results are in order at the end (Stockham).
+// What the planner decided, by pass and stage. A pass transforms the middle axis of (before, points, after); a task of
+// it is `columns` such transforms side by side in UB. They go through stages, a factor of `points` each; the data of
+// stage i is (left, factor, right, done): `done` = columns times the factors before, which vary fastest, `right` the
+// factors to come. A stage makes of it (right, factor, done), so that results are in order at the end (Stockham).
 #pragma once
 
 #include "fft/registers.h"

@@ -10,8 +10,8 @@ template <uint32_t plane, uint32_t step>
 struct FromPlanes {
     __ubuf__ Real* from;
 
-    template <uint32_t k>
-    __simd_callee__ inline void Load(Register& re, Register& im, Reg::MaskReg&) const {
+    template <uint32_t k, typename Mask>
+    __simd_callee__ inline void Load(Register& re, Register& im, Mask&) const {
         Reg::LoadAlign(re, from + k * step);
         Reg::LoadAlign(im, from + k * step + plane);
     }
@@ -23,8 +23,8 @@ struct FromNumbers {
     int64_t step;
     int64_t ahead;
 
-    template <uint32_t k>
-    __simd_callee__ inline void Load(Register& re, Register& im, Reg::MaskReg&) const {
+    template <uint32_t k, typename Mask>
+    __simd_callee__ inline void Load(Register& re, Register& im, Mask&) const {
         PrefetchNumbers(from + k * step, ahead);
         LoadNumbers(re, im, from + k * step);
     }
@@ -38,8 +38,8 @@ struct FromTurnedNumbers {
     __ubuf__ Real* twiddles;
     uint32_t twiddle_step;
 
-    template <uint32_t k>
-    __simd_callee__ inline void Load(Register& re, Register& im, Reg::MaskReg& all) const {
+    template <uint32_t k, typename Mask>
+    __simd_callee__ inline void Load(Register& re, Register& im, Mask& all) const {
         Register cosine;
         Register sine;
         PrefetchNumbers(from + k * step, ahead);
@@ -57,8 +57,8 @@ struct FromTurnedRows {
     __ubuf__ Real* turn;
     __ubuf__ Real* rows;
 
-    template <uint32_t k>
-    __simd_callee__ inline void Load(Register& re, Register& im, Reg::MaskReg& all) const {
+    template <uint32_t k, typename Mask>
+    __simd_callee__ inline void Load(Register& re, Register& im, Mask& all) const {
         Register cosine;
         Register sine;
         Register row_cosine;
@@ -81,8 +81,8 @@ struct ToPlanes {
     __ubuf__ Real* to;
     __ubuf__ Real* table;
 
-    template <uint32_t k>
-    __simd_callee__ inline void Store(Register& re, Register& im, Reg::MaskReg& all) const {
+    template <uint32_t k, typename Mask>
+    __simd_callee__ inline void Store(Register& re, Register& im, Mask& all) const {
         if constexpr (k != 0) {
             Register cosine;
             Register sine;
@@ -101,8 +101,8 @@ struct ToBlocks {
     __ubuf__ Real* to;
     __ubuf__ Real* table;
 
-    template <uint32_t k>
-    __simd_callee__ inline void Store(Register& re, Register& im, Reg::MaskReg& all) const {
+    template <uint32_t k, typename Mask>
+    __simd_callee__ inline void Store(Register& re, Register& im, Mask& all) const {
         if constexpr (k != 0) {
             constexpr uint32_t butterflies = kLanes / kDataBlock;
             Register cosine;
@@ -124,8 +124,8 @@ struct InTurn {
     __ubuf__ Real* to;
     __ubuf__ Real* table;
 
-    template <uint32_t k>
-    __simd_callee__ inline void Turn(Register& re, Register& im, Reg::MaskReg& all) const {
+    template <uint32_t k, typename Mask>
+    __simd_callee__ inline void Turn(Register& re, Register& im, Mask& all) const {
         if constexpr (k != 0) {
             Register cosine;
             Register sine;
@@ -135,19 +135,19 @@ struct InTurn {
         }
     }
 
-    template <uint32_t i>
-    __simd_callee__ inline void StoreReal(Register& part, Reg::MaskReg& all) const {
+    template <uint32_t i, typename Mask>
+    __simd_callee__ inline void StoreReal(Register& part, Mask& all) const {
         Store<i>(to, part, all);
     }
 
-    template <uint32_t i>
-    __simd_callee__ inline void StoreImaginary(Register& part, Reg::MaskReg& all) const {
+    template <uint32_t i, typename Mask>
+    __simd_callee__ inline void StoreImaginary(Register& part, Mask& all) const {
         Store<i>(to + plane, part, all);
     }
 
 private:
-    template <uint32_t i>
-    __simd_callee__ inline void Store(__ubuf__ Real* at, Register& part, Reg::MaskReg& all) const {
+    template <uint32_t i, typename Mask>
+    __simd_callee__ inline void Store(__ubuf__ Real* at, Register& part, Mask& all) const {
         constexpr uint32_t reals = factor * lanes;
         if constexpr (i * kLanes < reals) {
             StoreLanes<(reals - i * kLanes < kLanes ? reals - i * kLanes : kLanes)>(at + i * kLanes, part, all);
@@ -160,19 +160,19 @@ template <uint32_t plane, uint32_t rows, uint32_t columns>
 struct ToColumns {
     __ubuf__ Real* to;
 
-    template <uint32_t i>
-    __simd_callee__ inline void StoreReal(Register& part, Reg::MaskReg& all) const {
+    template <uint32_t i, typename Mask>
+    __simd_callee__ inline void StoreReal(Register& part, Mask& all) const {
         Store<i>(to, part, all);
     }
 
-    template <uint32_t i>
-    __simd_callee__ inline void StoreImaginary(Register& part, Reg::MaskReg& all) const {
+    template <uint32_t i, typename Mask>
+    __simd_callee__ inline void StoreImaginary(Register& part, Mask& all) const {
         Store<i>(to + plane, part, all);
     }
 
 private:
-    template <uint32_t i>
-    __simd_callee__ inline void Store(__ubuf__ Real* at, Register& part, Reg::MaskReg& all) const {
+    template <uint32_t i, typename Mask>
+    __simd_callee__ inline void Store(__ubuf__ Real* at, Register& part, Mask& all) const {
         static_assert(rows == kLanes || rows == kDataBlock, "a register holds one row, or a block of each of several");
         if constexpr (rows == kLanes) {
             Reg::StoreAlign(at + i * columns, part, all);
@@ -185,19 +185,20 @@ private:
 };
 
 // Complex numbers as they go to global memory.
-template <uint32_t lanes, bool scaled, bool past>
+template <uint32_t lanes, bool scaled>
 struct ToNumbers {
     __ubuf__ Real* to;
     int64_t step;
     Real scale;
+    bool past;
 
-    template <uint32_t k>
-    __simd_callee__ inline void Store(Register& re, Register& im, Reg::MaskReg& all) const {
+    template <uint32_t k, typename Mask>
+    __simd_callee__ inline void Store(Register& re, Register& im, Mask& all) const {
         if constexpr (scaled) {
             Reg::Muls(re, re, scale, all);
             Reg::Muls(im, im, scale, all);
         }
-        StoreNumbers<lanes, past>(to + k * step, re, im, all);
+        StoreNumbers<lanes>(to + k * step, re, im, past, all);
     }
 };
 
@@ -213,7 +214,7 @@ __simd_vf__ inline void FirstStage(__ubuf__ Real* to, __ubuf__ Real* from, __ubu
     using Pass = Shape<pass>;
     constexpr uint32_t factor = Pass::Factor(0);
     constexpr uint32_t right = Pass::Right(0);
-    Reg::MaskReg all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
+    auto all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
     for (uint16_t p = 0; p < (right + kLanes - 1) / kLanes; ++p) {
         const FromNumbers source{from + p * 2 * kLanes, 2 * right, 2 * kLanes};
         const InTurn<Pass::kPlane, factor, Lesser(right, kLanes)> sink{to + p * factor * kLanes,
@@ -229,7 +230,7 @@ __simd_vf__ inline void BlockStage(__ubuf__ Real* to, __ubuf__ Real* from, __ubu
     constexpr uint32_t factor = Pass::Factor(stage);
     constexpr uint32_t reals = Pass::Right(stage) * Pass::Done(stage);
     static_assert(Pass::Done(stage) == kDataBlock, "blocks of 32 bytes");
-    Reg::MaskReg all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
+    auto all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
     for (uint16_t r = 0; r < (reals + kLanes - 1) / kLanes; ++r) {
         const FromPlanes<Pass::kPlane, reals> source{from + r * kLanes};
         const ToBlocks<Pass::kPlane, factor, Lesser(reals, kLanes)> sink{
@@ -245,7 +246,7 @@ __simd_vf__ inline void MiddleStage(__ubuf__ Real* to, __ubuf__ Real* from, __ub
     constexpr uint32_t factor = Pass::Factor(stage);
     constexpr uint32_t done = Pass::Done(stage);
     constexpr uint32_t right = Pass::Right(stage);
-    Reg::MaskReg all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
+    auto all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
     for (uint16_t p = 0; p < right; ++p) {
         for (uint16_t q = 0; q < (done + kLanes - 1) / kLanes; ++q) {
             const FromPlanes<Pass::kPlane, right * done> source{from + p * done + q * kLanes};
@@ -264,7 +265,7 @@ __simd_vf__ inline void ColumnsFirstStage(__ubuf__ Real* to, __ubuf__ Real* from
     constexpr uint32_t factor = Pass::Factor(0);
     constexpr uint32_t done = Pass::Done(0);
     constexpr uint32_t right = Pass::Right(0);
-    Reg::MaskReg all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
+    auto all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
     for (uint16_t p = 0; p < right; ++p) {
         for (uint16_t q = 0; q < done / kLanes; ++q) {
             const ToPlanes<Pass::kPlane, done, kLanes> sink{to + p * done * factor + q * kLanes,
@@ -282,33 +283,34 @@ __simd_vf__ inline void ColumnsFirstStage(__ubuf__ Real* to, __ubuf__ Real* from
 }
 
 // The last stage: outputs are `pitch` reals apart for each of the `columns` of a task. `past`: they go past caches.
-template <uint32_t pass, uint32_t stage, bool past>
-__simd_vf__ inline void LastStage(__ubuf__ Real* to, int64_t pitch, __ubuf__ Real* from, Real scale) {
+template <uint32_t pass, uint32_t stage>
+__simd_vf__ inline void LastStage(__ubuf__ Real* to, int64_t pitch, __ubuf__ Real* from, Real scale, bool past) {
     using Pass = Shape<pass>;
     constexpr uint32_t factor = Pass::Factor(stage);
     constexpr uint32_t done = Pass::Done(stage);
     constexpr uint32_t columns = Pass::kColumns == 1 ? done : Pass::kColumns;
     constexpr uint32_t lanes = Lesser(columns, kLanes);
-    Reg::MaskReg all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
+    auto all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
     for (uint16_t row = 0; row < done / columns; ++row) {
         for (uint16_t q = 0; q < columns / lanes; ++q) {
             const FromPlanes<Pass::kPlane, done> source{from + row * columns + q * kLanes};
-            const ToNumbers<lanes, Pass::kScaled, past> sink{to + row * pitch + q * 2 * kLanes,
-                                        Pass::kColumns == 1 ? 2 * done : done / columns * pitch, scale};
+            const ToNumbers<lanes, Pass::kScaled> sink{to + row * pitch + q * 2 * kLanes,
+                                                       Pass::kColumns == 1 ? 2 * done : done / columns * pitch, scale,
+                                                       past};
             Codelet<factor>::Run(source, sink, all);
         }
     }
 }
 
 // Columns with one stage only.
-template <uint32_t pass, bool turn, bool past>
+template <uint32_t pass, bool turn>
 __simd_vf__ inline void OnlyStage(__ubuf__ Real* to, int64_t to_pitch, __ubuf__ Real* from, int64_t pitch,
-                                  __ubuf__ Real* twiddles, Real scale) {
+                                  __ubuf__ Real* twiddles, Real scale, bool past) {
     using Pass = Shape<pass>;
     constexpr uint32_t factor = Pass::Factor(0);
-    Reg::MaskReg all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
+    auto all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
     for (uint16_t q = 0; q < Pass::kColumns / kLanes; ++q) {
-        const ToNumbers<kLanes, Pass::kScaled, past> sink{to + q * 2 * kLanes, to_pitch, scale};
+        const ToNumbers<kLanes, Pass::kScaled> sink{to + q * 2 * kLanes, to_pitch, scale, past};
         if constexpr (turn) {
             Codelet<factor>::Run(FromTurnedNumbers{from + q * 2 * kLanes, pitch, 2 * kLanes, twiddles, 2}, sink, all);
         } else {
@@ -318,7 +320,8 @@ __simd_vf__ inline void OnlyStage(__ubuf__ Real* to, int64_t to_pitch, __ubuf__ 
 }
 
 // Rows to columns in planes. The rows lie in parts of kColumns numbers, those of one part under each other, and
-// `part_pitch` reals from part to part. Number j of row v of group g is multiplied by `turn` (g, j) times `rows` (v, j).
+// `part_pitch` reals from part to part. Number j of row v of group g is multiplied by `turn` (g, j) times `rows` (v,
+// j).
 template <uint32_t pass>
 __simd_vf__ inline void TransposeStage(__ubuf__ Real* to, __ubuf__ Real* from, int64_t part_pitch, __ubuf__ Real* turn,
                                        __ubuf__ Real* rows) {
@@ -326,7 +329,7 @@ __simd_vf__ inline void TransposeStage(__ubuf__ Real* to, __ubuf__ Real* from, i
     constexpr uint32_t points = Pass::kPoints;
     constexpr uint32_t columns = Pass::kColumns;
     constexpr uint32_t height = Pass::kHeight;
-    Reg::MaskReg all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
+    auto all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
     for (uint16_t part = 0; part < points / columns; ++part) {
         for (uint16_t j = 0; j < columns / kLanes; ++j) {
             for (uint16_t group = 0; group < columns / height; ++group) {

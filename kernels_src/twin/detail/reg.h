@@ -57,6 +57,22 @@ struct MaskReg {
     ::twin::Words select[::twin::kChunks];
 };
 
+// What CreateMask<T, ALL> makes. Kept as what it is (`auto`) there is nothing for the compiler to follow, which
+// shortens the time that it takes over long straight code.
+struct FullMask {
+    static constexpr bool all = true;
+
+    JITBLAS_INLINE operator MaskReg() const {
+        MaskReg mask;
+        mask.all = true;
+        JITBLAS_UNROLL
+        for (auto& select : mask.select) {
+            select = ~::twin::Words{};
+        }
+        return mask;
+    }
+};
+
 }  // namespace Reg
 }  // namespace AscendC
 
@@ -79,6 +95,9 @@ template <typename T, typename U>
 constexpr bool kSame = false;
 template <typename T>
 constexpr bool kSame<T, T> = true;
+
+template <typename R>
+constexpr bool kComputes = kSame<R, float> || kSame<R, double>;
 
 // A type that an argument is not asked for: what a register holds says it.
 template <typename T>
@@ -144,6 +163,9 @@ JITBLAS_INLINE void ZeroUnselected(AscendC::Reg::RegTensor<R>& value, const Asce
     }
 }
 
+template <typename R>
+JITBLAS_INLINE void ZeroUnselected(AscendC::Reg::RegTensor<R>&, const AscendC::Reg::FullMask&) {}
+
 // Chunks i and i + 1 of floats from a register of 16-bit elements, and into one.
 JITBLAS_INLINE void Widen(const AscendC::Reg::RegTensor<half>& from, int i, Floats* low, Floats* high) {
     *low = FloatsFromHalf(from.chunk[i]);
@@ -169,15 +191,9 @@ namespace AscendC {
 namespace Reg {
 
 template <typename T, MaskPattern pattern = MaskPattern::ALL>
-JITBLAS_INLINE MaskReg CreateMask() {
+JITBLAS_INLINE FullMask CreateMask() {
     static_assert(pattern == MaskPattern::ALL, "the twin knows MaskPattern::ALL; use UpdateMask for a count");
-    MaskReg mask;
-    mask.all = true;
-    JITBLAS_UNROLL
-    for (int i = 0; i < ::twin::kChunks; ++i) {
-        mask.select[i] = ~::twin::Words{};
-    }
-    return mask;
+    return {};
 }
 
 // Selects the first `count` elements of type T and takes a register's worth off `count`.
@@ -225,8 +241,8 @@ JITBLAS_INLINE void LoadAlign(RegTensor<R>& destination, A* address) {
     }
 }
 
-template <typename T = DefaultType, StoreDist dist = StoreDist::DIST_NORM, typename R, typename A>
-JITBLAS_INLINE void StoreAlign(A* address, RegTensor<R>& source, MaskReg& mask) {
+template <typename T = DefaultType, StoreDist dist = StoreDist::DIST_NORM, typename R, typename A, typename M>
+JITBLAS_INLINE void StoreAlign(A* address, RegTensor<R>& source, M& mask) {
     static_assert(::twin::kSame<A, R> && dist == (sizeof(A) == 2 ? StoreDist::DIST_PACK_B32 : StoreDist::DIST_NORM),
                   "the twin stores 16-bit elements with DIST_PACK_B32 and floats with DIST_NORM");
     if (mask.all) {
@@ -244,8 +260,8 @@ JITBLAS_INLINE void StoreAlign(A* address, RegTensor<R>& source, MaskReg& mask) 
     }
 }
 
-template <typename T, typename U, const CastTrait& trait, typename S, typename V>
-JITBLAS_INLINE void Cast(S& destination, V& source, MaskReg& mask) {
+template <typename T, typename U, const CastTrait& trait, typename S, typename V, typename M>
+JITBLAS_INLINE void Cast(S& destination, V& source, M& mask) {
     static_assert(trait.layoutMode == RegLayout::ZERO && trait.mrgMode == MaskMergeMode::ZEROING,
                   "the twin casts with RegLayout::ZERO and MaskMergeMode::ZEROING");
     constexpr bool widens = ::twin::kSame<T, float>;
@@ -274,8 +290,8 @@ JITBLAS_INLINE void Cast(S& destination, V& source, MaskReg& mask) {
 
 namespace twin {
 
-template <typename R, typename Operation>
-JITBLAS_INLINE void EachChunk(AscendC::Reg::RegTensor<R>& destination, AscendC::Reg::MaskReg& mask, Operation op) {
+template <typename R, typename M, typename Operation>
+JITBLAS_INLINE void EachChunk(AscendC::Reg::RegTensor<R>& destination, M& mask, Operation op) {
     static_assert(kSame<R, float> || kSame<R, double>, "arithmetic is on float and, in the twin alone, on double");
     JITBLAS_UNROLL
     for (int i = 0; i < kChunks; ++i) {
@@ -289,60 +305,99 @@ JITBLAS_INLINE void EachChunk(AscendC::Reg::RegTensor<R>& destination, AscendC::
 namespace AscendC {
 namespace Reg {
 
-template <typename T = DefaultType, typename R>
-JITBLAS_INLINE void Duplicate(RegTensor<R>& destination, typename ::twin::Itself<R>::Type value, MaskReg& mask) {
-    ::twin::EachChunk(destination, mask, [&](int) __attribute__((always_inline)) { return ::twin::Broadcast(value); });
+template <typename T = DefaultType, typename R, typename M>
+JITBLAS_INLINE void Duplicate(RegTensor<R>& destination, typename ::twin::Itself<R>::Type value, M& mask) {
+    static_assert(::twin::kComputes<R>, "arithmetic is on float and, in the twin alone, on double");
+    JITBLAS_UNROLL
+    for (int i = 0; i < ::twin::kChunks; ++i) {
+        destination.chunk[i] = ::twin::Broadcast(value);
+    }
+    ::twin::ZeroUnselected(destination, mask);
 }
 
-template <typename T = DefaultType, typename R>
-JITBLAS_INLINE void Add(RegTensor<R>& destination, RegTensor<R>& a, RegTensor<R>& b, MaskReg& mask) {
-    ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) { return a.chunk[i] + b.chunk[i]; });
+template <typename T = DefaultType, typename R, typename M>
+JITBLAS_INLINE void Add(RegTensor<R>& destination, RegTensor<R>& a, RegTensor<R>& b, M& mask) {
+    static_assert(::twin::kComputes<R>, "arithmetic is on float and, in the twin alone, on double");
+    JITBLAS_UNROLL
+    for (int i = 0; i < ::twin::kChunks; ++i) {
+        destination.chunk[i] = a.chunk[i] + b.chunk[i];
+    }
+    ::twin::ZeroUnselected(destination, mask);
 }
 
-template <typename T = DefaultType, typename R>
-JITBLAS_INLINE void Sub(RegTensor<R>& destination, RegTensor<R>& a, RegTensor<R>& b, MaskReg& mask) {
-    ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) { return a.chunk[i] - b.chunk[i]; });
+template <typename T = DefaultType, typename R, typename M>
+JITBLAS_INLINE void Sub(RegTensor<R>& destination, RegTensor<R>& a, RegTensor<R>& b, M& mask) {
+    static_assert(::twin::kComputes<R>, "arithmetic is on float and, in the twin alone, on double");
+    JITBLAS_UNROLL
+    for (int i = 0; i < ::twin::kChunks; ++i) {
+        destination.chunk[i] = a.chunk[i] - b.chunk[i];
+    }
+    ::twin::ZeroUnselected(destination, mask);
 }
 
-template <typename T = DefaultType, typename R>
-JITBLAS_INLINE void Mul(RegTensor<R>& destination, RegTensor<R>& a, RegTensor<R>& b, MaskReg& mask) {
-    ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) { return a.chunk[i] * b.chunk[i]; });
+template <typename T = DefaultType, typename R, typename M>
+JITBLAS_INLINE void Mul(RegTensor<R>& destination, RegTensor<R>& a, RegTensor<R>& b, M& mask) {
+    static_assert(::twin::kComputes<R>, "arithmetic is on float and, in the twin alone, on double");
+    JITBLAS_UNROLL
+    for (int i = 0; i < ::twin::kChunks; ++i) {
+        destination.chunk[i] = a.chunk[i] * b.chunk[i];
+    }
+    ::twin::ZeroUnselected(destination, mask);
 }
 
-template <typename T = DefaultType, typename R>
-JITBLAS_INLINE void Muls(RegTensor<R>& destination, RegTensor<R>& a, typename ::twin::Itself<R>::Type scalar, MaskReg& mask) {
-    ::twin::EachChunk(destination, mask,
-                      [&](int i) __attribute__((always_inline)) { return a.chunk[i] * ::twin::Broadcast(scalar); });
+template <typename T = DefaultType, typename R, typename M>
+JITBLAS_INLINE void Muls(RegTensor<R>& destination, RegTensor<R>& a, typename ::twin::Itself<R>::Type scalar, M& mask) {
+    static_assert(::twin::kComputes<R>, "arithmetic is on float and, in the twin alone, on double");
+    JITBLAS_UNROLL
+    for (int i = 0; i < ::twin::kChunks; ++i) {
+        destination.chunk[i] = a.chunk[i] * ::twin::Broadcast(scalar);
+    }
+    ::twin::ZeroUnselected(destination, mask);
 }
 
-template <typename T = DefaultType, typename R>
-JITBLAS_INLINE void Adds(RegTensor<R>& destination, RegTensor<R>& a, typename ::twin::Itself<R>::Type scalar, MaskReg& mask) {
-    ::twin::EachChunk(destination, mask,
-                      [&](int i) __attribute__((always_inline)) { return a.chunk[i] + ::twin::Broadcast(scalar); });
+template <typename T = DefaultType, typename R, typename M>
+JITBLAS_INLINE void Adds(RegTensor<R>& destination, RegTensor<R>& a, typename ::twin::Itself<R>::Type scalar, M& mask) {
+    static_assert(::twin::kComputes<R>, "arithmetic is on float and, in the twin alone, on double");
+    JITBLAS_UNROLL
+    for (int i = 0; i < ::twin::kChunks; ++i) {
+        destination.chunk[i] = a.chunk[i] + ::twin::Broadcast(scalar);
+    }
+    ::twin::ZeroUnselected(destination, mask);
 }
 
 // destination := scalar * source + destination, rounded once.
-template <typename T = DefaultType, typename R>
-JITBLAS_INLINE void Axpy(RegTensor<R>& destination, RegTensor<R>& source, typename ::twin::Itself<R>::Type scalar, MaskReg& mask) {
-    ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) {
-        return ::twin::FusedMultiplyAdd(source.chunk[i], ::twin::Broadcast(scalar), destination.chunk[i]);
-    });
+template <typename T = DefaultType, typename R, typename M>
+JITBLAS_INLINE void Axpy(RegTensor<R>& destination, RegTensor<R>& source, typename ::twin::Itself<R>::Type scalar,
+                         M& mask) {
+    static_assert(::twin::kComputes<R>, "arithmetic is on float and, in the twin alone, on double");
+    JITBLAS_UNROLL
+    for (int i = 0; i < ::twin::kChunks; ++i) {
+        destination.chunk[i] =
+            ::twin::FusedMultiplyAdd(source.chunk[i], ::twin::Broadcast(scalar), destination.chunk[i]);
+    }
+    ::twin::ZeroUnselected(destination, mask);
 }
 
 // destination := a * b + destination, rounded once.
-template <typename T = DefaultType, typename R>
-JITBLAS_INLINE void MulAddDst(RegTensor<R>& destination, RegTensor<R>& a, RegTensor<R>& b, MaskReg& mask) {
-    ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) {
-        return ::twin::FusedMultiplyAdd(a.chunk[i], b.chunk[i], destination.chunk[i]);
-    });
+template <typename T = DefaultType, typename R, typename M>
+JITBLAS_INLINE void MulAddDst(RegTensor<R>& destination, RegTensor<R>& a, RegTensor<R>& b, M& mask) {
+    static_assert(::twin::kComputes<R>, "arithmetic is on float and, in the twin alone, on double");
+    JITBLAS_UNROLL
+    for (int i = 0; i < ::twin::kChunks; ++i) {
+        destination.chunk[i] = ::twin::FusedMultiplyAdd(a.chunk[i], b.chunk[i], destination.chunk[i]);
+    }
+    ::twin::ZeroUnselected(destination, mask);
 }
 
 // destination := destination * a + b, rounded once.
-template <typename T = DefaultType, typename R>
-JITBLAS_INLINE void MulDstAdd(RegTensor<R>& destination, RegTensor<R>& a, RegTensor<R>& b, MaskReg& mask) {
-    ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) {
-        return ::twin::FusedMultiplyAdd(destination.chunk[i], a.chunk[i], b.chunk[i]);
-    });
+template <typename T = DefaultType, typename R, typename M>
+JITBLAS_INLINE void MulDstAdd(RegTensor<R>& destination, RegTensor<R>& a, RegTensor<R>& b, M& mask) {
+    static_assert(::twin::kComputes<R>, "arithmetic is on float and, in the twin alone, on double");
+    JITBLAS_UNROLL
+    for (int i = 0; i < ::twin::kChunks; ++i) {
+        destination.chunk[i] = ::twin::FusedMultiplyAdd(destination.chunk[i], a.chunk[i], b.chunk[i]);
+    }
+    ::twin::ZeroUnselected(destination, mask);
 }
 
 }  // namespace Reg

@@ -73,8 +73,8 @@ JITBLAS_INLINE void LoadAlign(RegTensor<R>& even, RegTensor<R>& odd, R* address)
 }
 
 // Elements of the two registers in turn. The mask does not count.
-template <typename T, StoreDist dist, typename R>
-JITBLAS_INLINE void StoreAlign(R* address, RegTensor<R>& a, RegTensor<R>& b, MaskReg&) {
+template <typename T, StoreDist dist, typename R, typename M>
+JITBLAS_INLINE void StoreAlign(R* address, RegTensor<R>& a, RegTensor<R>& b, M&) {
     static_assert(dist == (sizeof(R) == 8 ? StoreDist::DIST_INTLV_B64 : StoreDist::DIST_INTLV_B32),
                   "the twin stores two registers with DIST_INTLV_B32 or, of doubles, DIST_INTLV_B64");
     constexpr int lanes = ::twin::kChunkLanes<R>;
@@ -88,8 +88,8 @@ JITBLAS_INLINE void StoreAlign(R* address, RegTensor<R>& a, RegTensor<R>& b, Mas
 }
 
 // Blocks of 32 bytes, `stride` blocks from one to the next in memory.
-template <typename T, DataCopyMode mode, typename R>
-JITBLAS_INLINE void StoreAlign(R* address, RegTensor<R>& source, uint32_t stride, MaskReg& mask) {
+template <typename T, DataCopyMode mode, typename R, typename M>
+JITBLAS_INLINE void StoreAlign(R* address, RegTensor<R>& source, uint32_t stride, M& mask) {
     static_assert(mode == DataCopyMode::DATA_BLOCK_COPY, "with a stride the twin stores blocks");
     constexpr int block = 32 / static_cast<int>(sizeof(R));
     const RegTensor<R> from = source;
@@ -156,13 +156,13 @@ JITBLAS_INLINE void Select(RegTensor<float>& destination, RegTensor<float>& a, R
     }
 }
 
-template <typename T = DefaultType, typename R>
-JITBLAS_INLINE void Neg(RegTensor<R>& destination, RegTensor<R>& source, MaskReg& mask) {
+template <typename T = DefaultType, typename R, typename M>
+JITBLAS_INLINE void Neg(RegTensor<R>& destination, RegTensor<R>& source, M& mask) {
     ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) { return -source.chunk[i]; });
 }
 
-template <typename T = DefaultType>
-JITBLAS_INLINE void Abs(RegTensor<float>& destination, RegTensor<float>& source, MaskReg& mask) {
+template <typename T = DefaultType, typename M>
+JITBLAS_INLINE void Abs(RegTensor<float>& destination, RegTensor<float>& source, M& mask) {
     ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) {
         return reinterpret_cast<::twin::Floats>(reinterpret_cast<::twin::Words>(source.chunk[i]) & 0x7fffffffu);
     });

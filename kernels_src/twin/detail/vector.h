@@ -30,9 +30,9 @@ constexpr int kCacheLineBytes = 64;
 // How far ahead a vector function's loads ask for data. A bound tensor streams from memory, and hardware prefetchers
 // stop at the page's end; 2 to 8 KiB gain 1 to 4 percent there and cost nothing measurable elsewhere.
 constexpr int kPrefetchBytes = 2048;
-constexpr bool kPrefetches = kRegisterBytes == 256;  // kernels with narrower registers do so by themselves
+constexpr bool kPrefetches = kRegisterBytes == 256;     // kernels with narrower registers do so by themselves
 constexpr uint64_t kPastCachesBytes = 4 * 1024 * 1024;  // a run that large displaces what a core's caches hold
-constexpr int kWords = kChunkBytes / 4;  // 32-bit elements of a chunk
+constexpr int kWords = kChunkBytes / 4;                 // 32-bit elements of a chunk
 
 typedef float Floats __attribute__((vector_size(kChunkBytes)));
 typedef double Doubles __attribute__((vector_size(kChunkBytes)));
