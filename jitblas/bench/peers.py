@@ -7,6 +7,8 @@ import ctypes
 import dataclasses
 import functools
 import inspect
+import os
+import sys
 from collections.abc import Iterator
 from importlib import import_module, metadata
 from importlib.util import find_spec
@@ -28,7 +30,7 @@ LEEWAY = 8
 """Peers are compared for speed: their transforms may be that many times as far off as ours."""
 
 MOST_MEASURED = 1 << 22
-"""Points in all up to which FFTW tries its plans out; with more that takes minutes."""
+"""Points in all up to which FFTW chooses its plan by trying; with more that takes too long."""
 
 
 class Peer:
@@ -161,17 +163,15 @@ class Fftw(Peer):
     spins = LIBGOMP_SPINS
 
     def kernels(self) -> str:
-        pyfftw = import_module("pyfftw")
-        return str(getattr(pyfftw, "_fftw_version_dict", {}).get("64") or f"FFTW {pyfftw.fftw_version}")
+        # The package's public version leaves out which instructions it was built for.
+        return str(getattr(_pyfftw(), "_fftw_version_dict", {}).get("64", "unknown"))
 
     def fft(self, data: FftData, threads: int) -> Call:
         flag = "FFTW_MEASURE" if data.x.size <= MOST_MEASURED else "FFTW_ESTIMATE"
         x, out, scale = data.x, data.out, data.scale
         before = x.copy()  # trying plans out overwrites both arrays
-        plan = import_module("pyfftw").FFTW(
-            x, out, direction="FFTW_FORWARD" if data.function == "fft" else "FFTW_BACKWARD", flags=(flag,),
-            threads=threads,
-        )  # fmt: skip
+        direction = "FFTW_FORWARD" if data.function == "fft" else "FFTW_BACKWARD"
+        plan = _pyfftw().FFTW(x, out, direction=direction, flags=(flag,), threads=threads)
         x[...] = before
         spins = self.spins if threads > 1 else 0.0
         if scale == 1:
@@ -329,8 +329,10 @@ class Mkl(Peer):
     def fft(self, data: FftData, threads: int) -> Call | None:
         if find_spec("mkl_fft") is None:
             return None
-        call = _module_fft(import_module("mkl_fft"), data)
-        return dataclasses.replace(call, spins=self.spins if threads > 1 else 0.0)
+        module = import_module("mkl_fft")
+        # It keeps the last length's descriptor, which stays with the number of threads it was made for.
+        module.fft(np.zeros(3, data.x.dtype))
+        return dataclasses.replace(_module_fft(module, data), spins=self.spins if threads > 1 else 0.0)
 
 
 class Libxsmm(Peer):
@@ -381,6 +383,17 @@ def _module_fft(module: Any, data: FftData, note: str = "", **options: Any) -> C
     else:
         note = "; ".join(filter(None, (note, "a new array every call")))
     return Call(functools.partial(function, data.x, norm=data.norm, **options), note=note)
+
+
+@functools.cache
+def _pyfftw() -> Any:
+    """The module, bound to its own FFTW: MKL has functions of the same names, and once it is used they come first."""
+    flags = sys.getdlopenflags()
+    sys.setdlopenflags(flags | getattr(os, "RTLD_DEEPBIND", 0))
+    try:
+        return import_module("pyfftw")
+    finally:
+        sys.setdlopenflags(flags)
 
 
 @functools.cache

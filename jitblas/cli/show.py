@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from jitblas import config
-from jitblas.errors import CompilerNotFound
+from jitblas.errors import CompilerNotFound, StatusError
 from jitblas.hardware import ASCEND950PR, HOST, PROFILES, TARGETS, Profile
 from jitblas.jit import artifacts
 from jitblas.jit.artifacts import Recipe
@@ -68,9 +68,16 @@ def _summary(problem: Problem, chosen: Specialization, launch: Launch) -> Iterat
         yield f"blocks     {launch[0]}"
         baked = {name for name, _ in chosen.baked}
         yield f"tiling     {_listed((name, value) for name, value in launch[1].items() if name not in baked)}"
+    yield from (f"  {line}" for line in described(problem, chosen.profile))
     if workspace := OPERATORS[problem.op].workspace_bytes(problem, chosen.profile):
         yield f"workspace  {workspace} bytes"
     yield from _whereabouts(chosen)
+
+
+def described(problem: Problem, profile: Profile) -> list[str]:
+    """What the operator itself has to say of how it does a problem, if anything."""
+    describe = getattr(OPERATORS[problem.op], "describe", None)
+    return [] if describe is None else list(describe(problem, profile))
 
 
 def _listed(pairs: Iterable[tuple[str, Constant]]) -> str:
@@ -92,10 +99,13 @@ def reason(problem: Problem, profile: Profile) -> str:
     others: set[str] = set()
     for item in operator.parameters:
         for base in (given, defaults, smallest):
-            seen = {
-                operator.choose(Problem.make(problem.op, {**base, item.name: value}), profile).variant.name
-                for value in (base[item.name], *_alternatives(item))
-            }
+            seen = set()
+            for value in (base[item.name], *_alternatives(item)):
+                try:
+                    other = operator.choose(Problem.make(problem.op, {**base, item.name: value}), profile)
+                except StatusError:
+                    continue  # the profile has no path for it
+                seen.add(other.variant.name)
             if len(seen) > 1:
                 deciding.append(f"{item.name}={given[item.name]}")
                 others |= seen - {path}

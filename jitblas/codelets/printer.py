@@ -1,11 +1,11 @@
 """Ascend C of codelets: straight-line code of registers for vector functions, of scalars for SIMT threads.
 
-A vector codelet is `Codelet<points>::Run(source, sink, all)`. It asks `source.Load<j>(re, im)` for an input just before
-it needs it and hands an output to `sink.Store<k>(re, im, all)` as soon as it is there, so that few registers are held at
-a time. `InterleavedCodelet<points>::Run(source, sink, all)` turns each output by `sink.Turn<k>(re, im, all)` and ends
-with the elements of all outputs in turn (output 0's first one, output 1's first one, ...) for `sink.StoreReal<i>(part,
-all)` and `sink.StoreImaginary<i>(part, all)`. `Transposer<rows>` does so with its inputs. With as many rows as a
-register has lanes that transposes them.
+A vector codelet is `Codelet<points>::Run(source, sink, all)`. It asks `source.Load<j>(re, im, all)` for an input just
+before it needs it and hands an output to `sink.Store<k>(re, im, all)` as soon as it is there, so that few registers
+are held at a time. `InterleavedCodelet<points>::Run(source, sink, all)` turns each output by
+`sink.Turn<k>(re, im, all)` and ends with the elements of all outputs in turn (output 0's first one, output 1's first
+one, ...) for `sink.StoreReal<i>(part, all)` and `sink.StoreImaginary<i>(part, all)`. `Transposer<rows>` does so with
+its inputs; with as many rows as a register has lanes that transposes them.
 """
 
 from __future__ import annotations

@@ -49,8 +49,14 @@ Array = np.ndarray[Any, Any]
 
 
 def fft(
-    x: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, out: Any = None, handle: Handle | None = None
-) -> Any:  # fmt: skip
+    x: Any,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    *,
+    out: Any = None,
+    handle: Handle | None = None,
+) -> Any:
     """The discrete Fourier transform along an axis: X_k = sum of x_j exp(-2 pi i j k / n).
 
     Parameters
@@ -95,8 +101,14 @@ def fft(
 
 
 def ifft(
-    x: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, out: Any = None, handle: Handle | None = None
-) -> Any:  # fmt: skip
+    x: Any,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    *,
+    out: Any = None,
+    handle: Handle | None = None,
+) -> Any:
     """The inverse of :func:`fft`: x_j = 1/n sum of X_k exp(2 pi i j k / n).
 
     norm : None or "backward": times 1/n; "ortho": times n^-1/2; "forward": not scaled. Everything else is as there.
@@ -332,7 +344,7 @@ def make_transforms(
     if asynchronous:
         keep_until_done(handle, (source.owner, result.owner), *kept)
     elif target is not result:
-        np.moveaxis(_view(result), what.axis, -1)[...] = _view(target)
+        _view(result)[...] = _view(target)
 
 
 def _are_rows(operand: Operand, what: Transforms) -> bool:

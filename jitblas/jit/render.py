@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-
 from importlib import import_module
 
 from jitblas.operators.base import Constant, TilingField, Variant

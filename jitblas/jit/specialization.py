@@ -127,6 +127,7 @@ class Specialization(NamedTuple):
 
         kernels = config.kernels_folder()
         include = [os.path.join(kernels, "twin")] if self.target == HOST else []
+        shown = [str(value) for _, value in self.constants if not isinstance(value, tuple)]
         facts = {
             "operator": self.op,
             "variant": self.variant,
@@ -137,7 +138,7 @@ class Specialization(NamedTuple):
             "problem": self.problem,
         }
         return Recipe(
-            title=f"{self.op} {self.variant} ({', '.join(str(value) for _, value in self.constants if not isinstance(value, tuple))})",
+            title=f"{self.op} {self.variant} ({', '.join(shown)})",
             what=self.what,
             target=self.target,
             source=lambda: self.source,

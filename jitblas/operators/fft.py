@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import functools
 
+from jitblas.codelets.transform import transform
+from jitblas.errors import Status, StatusError
 from jitblas.hardware import HOST, Profile
 from jitblas.operators.base import FLOPS_PER_BYTE, Choice, Constant, TilingField, Variant, ceil_div
-from jitblas.operators.fft_planner import Geometry, Pass, plan_passes
+from jitblas.operators.fft_planner import KINDS, ROWS, Geometry, Pass, plan_passes
 from jitblas.problem import Parameter, Problem
 
 name = "fft"
@@ -31,7 +33,7 @@ parameters = (
 )
 
 _PRINTER = "jitblas.codelets.printer"
-_BATCH = TilingField("batch", "uint64_t", size=True)
+_BATCH = TilingField("batch", "uint64_t")
 _SCALE = TilingField("scale", "double")
 
 TINY = Variant(
@@ -49,12 +51,11 @@ def _passes_variant(register_bytes: int) -> Variant:
 def fault(problem: Problem) -> str | None:
     """Why there is no such transform, with the nearest that there are; None if there is."""
     n = problem.value("n")
-    if n & (n - 1) == 0:
+    if n & (n - 1) == 0 and n <= MOST_POINTS:
         return None
-    smaller = 1 << (n.bit_length() - 1)
-    larger = 2 * smaller
-    lengths = f"{smaller} and {larger}" if larger <= MOST_POINTS else f"{smaller}"
-    return f"n={n}: powers of two up to {MOST_POINTS} are accepted; the nearest are {lengths}"
+    smaller = min(1 << (n.bit_length() - 1), MOST_POINTS)
+    nearest = f"the nearest are {smaller} and {2 * smaller}" if smaller < MOST_POINTS else f"the nearest is {smaller}"
+    return f"n={n}: powers of two up to {MOST_POINTS} are accepted; {nearest}"
 
 
 @functools.cache
@@ -65,6 +66,14 @@ def passes(n: int, dtype: str, profile: Profile) -> tuple[Pass, ...]:
 
 def choose(problem: Problem, profile: Profile) -> Choice:
     n, dtype = problem.value("n"), problem.value("dtype")
+    if dtype == "c128" and profile.name != HOST:
+        raise StatusError(
+            Status.NOT_SUPPORTED,
+            name,
+            "dtype",
+            f"complex128 (c128) on {profile.name}: its vector units have no FP64; give complex64 (c64), or a handle of "
+            f"target {HOST!r}",
+        )
     shared: tuple[tuple[str, Constant], ...] = (
         ("Real", REALS[dtype]),
         ("kInverse", problem.value("dir") == "inverse"),
@@ -81,9 +90,6 @@ def choose(problem: Problem, profile: Profile) -> Choice:
     transposers = () if whole else (geometry.height,)
     offsets = [sum(one.table_reals for one in planned[:number]) for number in range(len(planned))]
 
-    def of_each(values: list[int]) -> tuple[int, ...]:
-        return tuple(values)
-
     def of_stages(values: list[list[int]]) -> tuple[int, ...]:
         return tuple(number for row in values for number in (*row, *[0] * (most - len(row))))
 
@@ -91,21 +97,21 @@ def choose(problem: Problem, profile: Profile) -> Choice:
         *shared,
         ("kTransform", n),
         ("kPasses", len(planned)),
-        ("kKinds", of_each([one.kind for one in planned])),
-        ("kPoints", of_each([one.points for one in planned])),
-        ("kColumns", of_each([one.columns for one in planned])),
-        ("kBefore", of_each([one.before for one in planned])),
-        ("kAfter", of_each([one.after for one in planned])),
-        ("kStages", of_each([len(one.stages) for one in planned])),
+        ("kKinds", tuple(one.kind for one in planned)),
+        ("kPoints", tuple(one.points for one in planned)),
+        ("kColumns", tuple(one.columns for one in planned)),
+        ("kBefore", tuple(one.before for one in planned)),
+        ("kAfter", tuple(one.after for one in planned)),
+        ("kStages", tuple(len(one.stages) for one in planned)),
         ("kMostStages", most),
         ("kFactors", of_stages([[stage.radix for stage in one.stages] for one in planned])),
         ("kStageTables", of_stages([[stage.table for stage in one.stages] for one in planned])),
-        ("kTables", of_each(offsets)),
-        ("kTableReals", of_each([one.table for one in planned])),
-        ("kTurnReals", of_each([one.turn for one in planned])),
+        ("kTables", tuple(offsets)),
+        ("kTableReals", tuple(one.table for one in planned)),
+        ("kTurnReals", tuple(one.turn for one in planned)),
         ("kHeight", geometry.height),
         ("kRowTable", rows.row_table),
-        ("kBuffers", of_each([one.buffers for one in planned])),
+        ("kBuffers", tuple(one.buffers for one in planned)),
         ("kPadding", geometry.padding),
         ("kCodelets", tuple(sorted(plain))),
         ("kInterleavedCodelets", tuple(sorted(interleaved))),
@@ -120,6 +126,42 @@ def scale(problem: Problem) -> float:
     if norm == "ortho":
         return float(n**-0.5)
     return 1 / n if (norm == "forward") == (problem.value("dir") == "forward") else 1.0
+
+
+def describe(problem: Problem, profile: Profile) -> list[str]:
+    """The plan as a tree: passes with their tasks and stages, what they move, and what codelets do of the work."""
+    n, batch, dtype = problem.value("n"), problem.value("batch"), problem.value("dtype")
+    planned = passes(n, dtype, profile)
+    if not planned:
+        return [f"{batch} transforms of {n} points, each one codelet of a SIMT thread"]
+    lines = []
+    codelet_flops = twiddle_flops = 0
+    for number, one in enumerate(planned):
+        tasks = batch * n // (one.points * one.columns)
+        radices = " x ".join(str(stage.radix) for stage in one.stages)
+        axis = (
+            "whole transforms" if one.before == one.after == 1 else f"axis of ({one.before}, {one.points}, {one.after})"
+        )
+        lines.append(f"pass {number}: {KINDS[one.kind]}, {axis}, {one.points} = {radices}")
+        lines.append(
+            f"  {tasks} tasks of {one.columns} x {one.points} points, {one.buffers} buffers, "
+            f"{2 * n * batch * ITEM_BYTES[dtype]} bytes moved, {one.table_reals * ITEM_BYTES[dtype] // 2} of tables"
+        )
+        for stage in one.stages:
+            codelet_flops += sum(transform(stage.radix).operations()) * (n // stage.radix) * batch
+            twiddle_flops += FLOPS_PER_TWIDDLE * (stage.radix - 1) * (n // stage.radix) * batch * (stage.right > 1)
+        twiddle_flops += FLOPS_PER_TWIDDLE * (2 if one.kind == ROWS else 1) * n * batch * (one.turn > 0)
+    share = codelet_flops / (codelet_flops + twiddle_flops)
+    return [
+        *lines,
+        f"moved      {2 * n * batch * ITEM_BYTES[dtype] * len(planned)} bytes in {len(planned)} pass(es)",
+        f"flops      {flops(problem)} counted as 5 n log2 n; {codelet_flops + twiddle_flops} made, {share:.0%} in "
+        f"codelets, the others by twiddles",
+    ]
+
+
+FLOPS_PER_TWIDDLE = 6
+"""Of a complex product."""
 
 
 def tiling(problem: Problem, profile: Profile) -> tuple[int, dict[str, int | float]]:

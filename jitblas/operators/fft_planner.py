@@ -2,9 +2,9 @@
 
 A transform of N = N1 N2 ... points is a pass for each factor (Stockham's self-sorting form): pass r sees its input as
 (before, Nr, after), transforms the middle axis and stores (Nr, before, after). A task is `columns` of these transforms
-side by side in local memory, so that memory is read and written in runs; all but the last pass find them contiguous, and
-the last one, with nothing after it, transposes as many rows. In local memory Nr is a product of radices again, a stage
-for each, done by a codelet.
+side by side in local memory, so that memory is read and written in runs; all but the last pass find them contiguous,
+and the last one, with nothing after it, transposes as many rows. In local memory Nr is a product of radices again, a
+stage for each, done by a codelet.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WHOLE, COLUMNS, ROWS = range(3)
 KINDS = ("whole", "columns", "rows")
 
 LEAST_RADIX = 8
-"""Of the first stage of a contiguous transform: 8 FP32 numbers are the 32 bytes that registers are stored in parts of."""
+"""Of the first stage of a contiguous transform: eight FP32 numbers are what registers are stored in parts of."""
 
 BLOCK_BYTES = 32
 
@@ -113,7 +113,7 @@ class Geometry(NamedTuple):
             return False
         if made.kind == ROWS and min(made.before, made.points) < made.columns:
             return False
-        slack = self.profile.register_bytes + BLOCK_BYTES
+        slack = 2 * self.profile.register_bytes + BLOCK_BYTES
         tile = numbers * self.item + slack
         planes = 2 * (numbers + self.padding) * self.real
         tables = made.table * self.real + made.buffers * made.turn * self.real + 3 * slack

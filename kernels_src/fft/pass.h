@@ -9,7 +9,7 @@
 
 // Bytes of a buffer that registers may be loaded from a little beyond what it holds.
 __aicore__ inline constexpr uint32_t WithSlack(uint32_t bytes) {
-    return (bytes + 31) / 32 * 32 + VECTOR_REG_WIDTH;
+    return (bytes + 31) / 32 * 32 + 2 * VECTOR_REG_WIDTH;
 }
 
 template <uint32_t pass>
@@ -49,7 +49,7 @@ public:
     }
 
 private:
-    using Shape = ::Shape<pass>;
+    using Shape = ::PassShape<pass>;
 
     static constexpr uint32_t kNumberBytes = 2 * sizeof(Real);
     static constexpr uint32_t kStages = Shape::kStages;
@@ -89,7 +89,7 @@ private:
         GlobalTensor<Real> global;
         global.SetGlobalBuffer(from);
         local = queue.AllocTensor<Real>();
-        const uint32_t length = bytes - VECTOR_REG_WIDTH;
+        const uint32_t length = bytes - 2 * VECTOR_REG_WIDTH;
         if (length != 0) {
             DataCopyPad(local, global, DataCopyExtParams{1, length, 0, 0, 0},
                         DataCopyPadExtParams<Real>{false, 0, 0, 0});

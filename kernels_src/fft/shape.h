@@ -9,7 +9,7 @@
 enum class Kind : uint32_t { kWhole, kColumns, kRows };
 
 template <uint32_t pass>
-struct Shape {
+struct PassShape {
     static constexpr Kind kKind = static_cast<Kind>(spec::kKinds[pass]);
     static constexpr uint32_t kPoints = spec::kPoints[pass];
     static constexpr uint32_t kHeight = spec::kHeight;  // rows that are transposed at a time

@@ -211,7 +211,7 @@ __aicore__ inline constexpr uint32_t Lesser(uint32_t a, uint32_t b) {
 // The first stage of a contiguous transform: butterflies side by side in a register, their outputs in turn.
 template <uint32_t pass>
 __simd_vf__ inline void FirstStage(__ubuf__ Real* to, __ubuf__ Real* from, __ubuf__ Real* table) {
-    using Pass = Shape<pass>;
+    using Pass = PassShape<pass>;
     constexpr uint32_t factor = Pass::Factor(0);
     constexpr uint32_t right = Pass::Right(0);
     auto all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
@@ -226,7 +226,7 @@ __simd_vf__ inline void FirstStage(__ubuf__ Real* to, __ubuf__ Real* from, __ubu
 // A stage with less done than a register has lanes: it holds several butterflies, a block of 32 bytes each.
 template <uint32_t pass, uint32_t stage>
 __simd_vf__ inline void BlockStage(__ubuf__ Real* to, __ubuf__ Real* from, __ubuf__ Real* table) {
-    using Pass = Shape<pass>;
+    using Pass = PassShape<pass>;
     constexpr uint32_t factor = Pass::Factor(stage);
     constexpr uint32_t reals = Pass::Right(stage) * Pass::Done(stage);
     static_assert(Pass::Done(stage) == kDataBlock, "blocks of 32 bytes");
@@ -242,7 +242,7 @@ __simd_vf__ inline void BlockStage(__ubuf__ Real* to, __ubuf__ Real* from, __ubu
 // A stage from planes to planes.
 template <uint32_t pass, uint32_t stage>
 __simd_vf__ inline void MiddleStage(__ubuf__ Real* to, __ubuf__ Real* from, __ubuf__ Real* table) {
-    using Pass = Shape<pass>;
+    using Pass = PassShape<pass>;
     constexpr uint32_t factor = Pass::Factor(stage);
     constexpr uint32_t done = Pass::Done(stage);
     constexpr uint32_t right = Pass::Right(stage);
@@ -261,7 +261,7 @@ __simd_vf__ inline void MiddleStage(__ubuf__ Real* to, __ubuf__ Real* from, __ub
 template <uint32_t pass, bool turn>
 __simd_vf__ inline void ColumnsFirstStage(__ubuf__ Real* to, __ubuf__ Real* from, int64_t pitch, __ubuf__ Real* table,
                                           __ubuf__ Real* twiddles) {
-    using Pass = Shape<pass>;
+    using Pass = PassShape<pass>;
     constexpr uint32_t factor = Pass::Factor(0);
     constexpr uint32_t done = Pass::Done(0);
     constexpr uint32_t right = Pass::Right(0);
@@ -285,7 +285,7 @@ __simd_vf__ inline void ColumnsFirstStage(__ubuf__ Real* to, __ubuf__ Real* from
 // The last stage: outputs are `pitch` reals apart for each of the `columns` of a task. `past`: they go past caches.
 template <uint32_t pass, uint32_t stage>
 __simd_vf__ inline void LastStage(__ubuf__ Real* to, int64_t pitch, __ubuf__ Real* from, Real scale, bool past) {
-    using Pass = Shape<pass>;
+    using Pass = PassShape<pass>;
     constexpr uint32_t factor = Pass::Factor(stage);
     constexpr uint32_t done = Pass::Done(stage);
     constexpr uint32_t columns = Pass::kColumns == 1 ? done : Pass::kColumns;
@@ -306,7 +306,7 @@ __simd_vf__ inline void LastStage(__ubuf__ Real* to, int64_t pitch, __ubuf__ Rea
 template <uint32_t pass, bool turn>
 __simd_vf__ inline void OnlyStage(__ubuf__ Real* to, int64_t to_pitch, __ubuf__ Real* from, int64_t pitch,
                                   __ubuf__ Real* twiddles, Real scale, bool past) {
-    using Pass = Shape<pass>;
+    using Pass = PassShape<pass>;
     constexpr uint32_t factor = Pass::Factor(0);
     auto all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
     for (uint16_t q = 0; q < Pass::kColumns / kLanes; ++q) {
@@ -325,7 +325,7 @@ __simd_vf__ inline void OnlyStage(__ubuf__ Real* to, int64_t to_pitch, __ubuf__ 
 template <uint32_t pass>
 __simd_vf__ inline void TransposeStage(__ubuf__ Real* to, __ubuf__ Real* from, int64_t part_pitch, __ubuf__ Real* turn,
                                        __ubuf__ Real* rows) {
-    using Pass = Shape<pass>;
+    using Pass = PassShape<pass>;
     constexpr uint32_t points = Pass::kPoints;
     constexpr uint32_t columns = Pass::kColumns;
     constexpr uint32_t height = Pass::kHeight;

@@ -10,16 +10,17 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import jitblas
 from jitblas import config
-from jitblas.bench import cold, limits, measure, session, tables
+from jitblas.bench import cold, limits, measure, peers, session, tables
 from jitblas.bench.measure import Call, Protocol, alternate
-from jitblas.bench.peers import PEERS, NumPy, Peer
-from jitblas.bench.problems import AxpyData, make_data, parse_lines, read_file
+from jitblas.bench.peers import LEEWAY, PEERS, Fftw, NumPy, Peer
+from jitblas.bench.problems import AxpyData, FftData, make_data, parse_lines, read_file
 from jitblas.bench.session import Row, Session
 from jitblas.cli import bench
 from jitblas.handle import Handle
@@ -144,6 +145,30 @@ def test_peers_compute_the_same(name: str, dtype: str) -> None:
     assert peer.version() and peer.kernels()
 
 
+TRANSFORMS = [
+    f"fft:n={n},batch={batch},dtype={dtype},dir={direction},norm={norm}"
+    for n, batch in ((2, 1), (512, 3))
+    for dtype in ("c64", "c128")
+    for direction in ("forward", "inverse")
+    for norm in ("backward", "ortho", "forward")
+]
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_peers_transform_the_same(name: str) -> None:
+    peer = PEERS[name]
+    if not peer.available():
+        pytest.skip(f"{name} is not installed")
+    for problem in parse_lines(TRANSFORMS):
+        data = FftData(problem)
+        before = data.x.copy()
+        call = peer.call(data, 2)
+        if call is None:
+            pytest.skip(f"{name} has no transforms")
+        assert data.fault(call) is None, problem
+        assert (data.x == before).all(), problem
+
+
 def broken(data: AxpyData, how: str) -> Call:
     """NumPy's result, and one thing wrong with it."""
     right = NumPy().axpy_ex(data, 1).function
@@ -242,7 +267,10 @@ def test_every_way_in_of_a_tiny_problem_has_a_row() -> None:
     assert rows[0].key != rows[1].key
 
 
-@pytest.mark.parametrize("line", ["axpy_ex:n=0", "axpy_ex:n=9,incx=0", "axpy_ex:n=9,scalar=device"])
+@pytest.mark.parametrize(
+    "line",
+    ["axpy_ex:n=0", "axpy_ex:n=9,incx=0", "axpy_ex:n=9,scalar=device", "fft:n=1", "fft:n=8,batch=0", "fft:n=1000"],
+)
 def test_what_cannot_be_measured_is_a_row(line: str) -> None:
     rows = list(Session(protocol=QUICK).rows(parse_lines([line, "axpy_ex:n=100"])))
     assert rows[0].error is not None and rows[0].problem == line
@@ -262,6 +290,11 @@ def test_problem_files_parse() -> None:
     problems = parse_lines(read_file(PROJECT / "bench/problems/axpy_ex.txt"))
     assert len(problems) == len(set(problems)) == 18
     assert {(problem.value("incx"), problem.value("incy")) for problem in problems} == {(1, 1), (2, -3)}
+    problems = parse_lines(read_file(PROJECT / "bench/problems/fft.txt"))
+    assert len(problems) == len(set(problems)) == 28
+    assert {problem.value("n") * problem.value("batch") for problem in problems[16:]} == {2**22}
+    sizes = [problem.value("n") for problem in parse_lines(read_file(PROJECT / "bench/more/fft_sizes.txt"))]
+    assert sizes[::2] == sizes[1::2] == [2**exponent for exponent in range(1, 27)]
 
 
 # The command line
@@ -305,15 +338,18 @@ def test_errors_make_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert "ERROR" in capsys.readouterr().out
 
 
-def test_a_missing_peer_that_was_asked_for(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(PEERS["torch"]), "available", lambda self: False)
-    assert run("axpy_ex:n=100", "--against", "numpy,torch", "--threads", "1", "--repeats", "1") == 1
-    assert "torch: not installed; pip install torch" in capsys.readouterr().out
+@pytest.mark.parametrize("name, package", [("torch", "torch"), ("fftw", "pyfftw"), ("mkl", "mkl mkl_fft")])
+def test_a_missing_peer_that_was_asked_for(
+    name: str, package: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(PEERS[name]), "available", lambda self: False)
+    assert run("axpy_ex:n=100", "--against", f"numpy,{name}", "--threads", "1", "--repeats", "1") == 1
+    assert f"{name}: not installed; pip install {package}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     "words",
-    [[], ["axpy_ex:n=8", "--against", "fftw"], ["axpy_ex:n=8", "--threads", "0"], ["axpy_ex:n=8", "--repeats", "0"],
+    [[], ["axpy_ex:n=8", "--against", "atlas"], ["axpy_ex:n=8", "--threads", "0"], ["axpy_ex:n=8", "--repeats", "0"],
      ["axpy_ex:n=8", "--against", ","], ["axpy_ex:n=8", "--threads", "some"]],
 )  # fmt: skip
 def test_usage_errors(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -360,6 +396,88 @@ def test_products_are_checked_element_by_element() -> None:
     for line in ("m=0,n=1,k=1", "m=4,n=4,k=4,lda=9", "m=4,n=4,k=4,order=col", "m=4,n=4,k=4,batch=2,strideb=0"):
         with pytest.raises(jitblas.Error):
             make_data(Problem.parse(f"sgemm_strided_batched:{line}"))
+
+
+def test_transforms_have_rows() -> None:
+    rows = list(
+        Session(peers=(NumPy(),), threads=(1, 2), protocol=QUICK).rows(parse_lines(["fft:n=8,dtype={c64,c128}"]))
+    )
+    assert not [row.error for row in rows if row.error]
+    ways = [("plan", 1, ""), ("array", 1, ""), ("plan", 2, "one thread: numpy.fft has no more")]
+    assert [(row.level, row.threads, row.note) for row in rows] == 2 * ways
+    assert {(row.peer, row.work, row.unit) for row in rows} == {("numpy", 5 * 8 * 3, "Gflop/s")}
+
+
+@pytest.mark.parametrize("line", ["fft:n=64,dtype=c64", "fft:n=16,batch=4,dir=inverse,norm=ortho"])
+def test_transforms_are_checked_by_their_error_in_all(line: str) -> None:
+    data = FftData(Problem.parse(line))
+    assert data.x.ctypes.data % 64 == data.out.ctypes.data % 64 == 0
+    entries = session.entries(data, Handle("host"), exact=True)
+    assert [entry.level for entry in entries] == ["plan", "plan", "array"]
+    assert all(data.fault(entry.call) is None for entry in entries)
+    right = NumPy().fft(data, 1).function
+    place = (*(1 for _ in data.out.shape[1:]), 7)
+
+    def off_by(share: float) -> Callable[[], None]:
+        """The right result, but for one point that adds this share to what all may be wrong by."""
+
+        def call() -> None:
+            right()
+            data.out[place] += share * data._expected[1] * np.linalg.norm(data.out)
+
+        return call
+
+    transform = place[0] if len(place) > 1 else 0
+    told = str(data.fault(Call(off_by(1e3))))
+    assert "wrong result: relative error" in told and f"point 7 of transform {transform} is furthest off" in told
+    assert data.fault(Call(off_by(LEEWAY / 2))) is not None
+    assert data.fault(Call(off_by(LEEWAY / 2), leeway=LEEWAY)) is None, "a peer may be off by more than we may"
+    assert "relative error nan" in str(data.fault(Call(lambda: None))), "nothing was written"
+
+
+def test_functions_without_out_are_said() -> None:
+    data = FftData(Problem.parse("fft:n=16,dtype=c64"))
+    call = peers._module_fft(SimpleNamespace(fft=lambda x, norm: np.fft.fft(x, norm=norm)), data, "one thread")
+    assert call.note == "one thread; a new array every call" and data.fault(call) is None
+
+
+class PretendedFFTW:
+    """As FFTW is: planning overwrites both arrays, and results are not scaled."""
+
+    made: list[tuple[str, tuple[str, ...], int]] = []
+
+    def __init__(self, x: np.ndarray, out: np.ndarray, direction: str, flags: tuple[str, ...], threads: int) -> None:
+        self.made.append((direction, flags, threads))
+        self.x, self.out, self.forward = x, out, direction == "FFTW_FORWARD"
+        x[...] = out[...] = 0
+
+    def execute(self) -> None:
+        self.out[...] = np.fft.fft(self.x) if self.forward else np.fft.ifft(self.x, norm="forward")
+
+
+def test_plans_of_fftw(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "_pyfftw", lambda: SimpleNamespace(FFTW=PretendedFFTW))
+    monkeypatch.setattr(peers, "MOST_MEASURED", 16)
+    monkeypatch.setattr(PretendedFFTW, "made", [])
+    lines = ["fft:n=16,dtype=c64", "fft:n=16,batch=2,dir=inverse", "fft:n=16,dtype=c64,norm=ortho"]
+    notes = []
+    for problem in parse_lines(lines):
+        data = FftData(problem)
+        call = Fftw().call(data, 2)
+        assert call is not None and data.fault(call) is None
+        notes.append(call.note)
+    scaled = "; scaled by NumPy afterwards: FFTW does not scale"
+    assert notes == ["FFTW_MEASURE", f"FFTW_ESTIMATE{scaled}", f"FFTW_MEASURE{scaled}"]
+    assert PretendedFFTW.made[1] == ("FFTW_BACKWARD", ("FFTW_ESTIMATE",), 2)
+
+
+def test_fftw_is_its_own_even_when_mkl_is_there() -> None:
+    """MKL has functions of the same names."""
+    fftw, mkl = PEERS["fftw"], PEERS["mkl"]
+    if not (fftw.available() and mkl.available()):
+        pytest.skip("fftw and mkl are not both installed")
+    with mkl.limited(1):
+        assert fftw.kernels().startswith("fftw-")
 
 
 def test_tables_leave_out_what_is_empty() -> None:
