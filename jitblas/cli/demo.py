@@ -13,7 +13,7 @@ from jitblas.cli.demonstrations import demonstration
 from jitblas.cli.show import stored
 from jitblas.errors import CompilerNotFound
 from jitblas.handle import Handle
-from jitblas.hardware import TARGETS
+from jitblas.hardware import HOST, TARGETS
 from jitblas.jit import artifacts, kernels
 from jitblas.jit.kernels import default_target
 from jitblas.jit.specialization import Specialization, specialize
@@ -33,6 +33,10 @@ LINES = (
     "sgemm_strided_batched:TN,m=100,n=90,k=80,batch=10,alpha=0.75,beta=0.5",
 )
 """One for each kernel on matrices."""
+
+TRANSFORMS = ("fft:n=16,batch=10000,dtype=c64", "fft:n=1024,batch=100,dtype=c64,dir=inverse", "fft:n=65536,dtype=c64")
+DOUBLE = "fft:n=65536"
+"""On the host, which has FP64."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     with Handle(target) as handle:
         print(f"\n{HEADING}")
         good = True
-        for problem in _problems(arguments.n):
+        for problem in _problems(arguments.n, target):
             row = _row(problem, handle)
             good = good and row.ok
             print(row, flush=True)
@@ -102,16 +106,18 @@ def _sizes(problem: Problem) -> str:
         return f"{value['trans']} {value['m']}x{value['n']}x{value['k']} {value['batch']:>4}"
     if problem.op == "csyrk":
         return f"{value['form']} {value['n']}x{value['k']}"
+    if problem.op == "fft":
+        return f"{value['dtype']:<5} {value['n']:<8} {value['batch']:>6}"
     inc = f"{value['incx']},{value['incy']}"
     return f"{value.get('dtype', 'c64'):<5} {inc:<5} {value['n']:>9}"
 
 
-def _problems(n: int) -> Iterator[Problem]:
+def _problems(n: int, target: str) -> Iterator[Problem]:
     for incx, incy in INCREMENTS:
         for dtype in DTYPES:
             yield Problem.parse(f"axpy_ex:n={n},dtype={dtype},incx={incx},incy={incy},alpha=0.75")
     yield Problem.parse(f"cdotc:n={n}")
-    yield from map(Problem.parse, LINES)
+    yield from map(Problem.parse, (*LINES, *TRANSFORMS, *((DOUBLE,) if target == HOST else ())))
 
 
 def _row(problem: Problem, handle: Handle) -> Row:

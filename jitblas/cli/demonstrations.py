@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jitblas.arrays import array as device_array
+from jitblas.arrays import numpy_dtype
 from jitblas.blas.axpy_ex import axpy_ex
 from jitblas.blas.cdotc import cdotc
 from jitblas.blas.csyrk import csyrk
 from jitblas.blas.sgemm_strided_batched import sgemm_strided_batched
 from jitblas.errors import Status, StatusError
+from jitblas.fft.transforms import fft, ifft
 from jitblas.handle import Handle
 from jitblas.problem import Problem
 
@@ -110,10 +112,26 @@ def _product(problem: Problem, handle: Handle) -> Demonstration:
     return Demonstration(call, error)
 
 
+def _transform(problem: Problem, handle: Handle) -> Demonstration:
+    n, batch, kind = problem.value("n"), problem.value("batch"), numpy_dtype(problem.value("dtype"))
+    inverse = problem.value("dir") == "inverse"
+    x = np.random.default_rng(SEED_X).standard_normal((batch, n, 2)).view(np.complex128)[..., 0].astype(kind)
+    out = np.empty_like(x)
+
+    def error() -> tuple[float, bool]:
+        # NumPy's own error counts as ours where it computes in the same precision.
+        exact = (np.fft.ifft if inverse else np.fft.fft)(x.astype(np.complex128))
+        error = float(np.linalg.norm(out - exact) / np.linalg.norm(exact))
+        return error, error <= (2 if kind == np.complex128 else 1) * np.finfo(kind).eps / 2 * max(np.log2(n), 1) ** 0.5
+
+    return Demonstration(lambda: (ifft if inverse else fft)(x, out=out, handle=handle), error)
+
+
 _DEMONSTRATIONS: dict[str, Callable[[Problem, Handle], Demonstration]] = {
     "axpy_ex": _axpy,
     "cdotc": _cdotc,
     "csyrk": _csyrk,
+    "fft": _transform,
     "sgemm_strided_batched": _product,
 }
 

@@ -47,13 +47,13 @@ def test_a_store_that_is_not_there_is_no_error(command: Runner, cache: Path, wor
 
 def test_info_counts_entries_bytes_and_hits(copied: Path) -> None:
     before = json.loads(run(("cache", "info", "--json"), copied).stdout)
-    assert before["entries"] == 14
+    assert before["entries"] == 19
     assert before["bytes"] > 10_000
     assert 0 < before["oldest"] <= before["newest"]
     assert run(("demo", "-n", "10"), copied).returncode == 0
     after = json.loads(run(("cache", "info", "--json"), copied).stdout)
-    assert after["hits"] >= before["hits"] + 14
-    assert "entries  14, " in run(("cache", "info"), copied).stdout
+    assert after["hits"] >= before["hits"] + 19
+    assert "entries  19, " in run(("cache", "info"), copied).stdout
 
 
 def test_info_without_entries(command: Runner) -> None:
@@ -63,10 +63,10 @@ def test_info_without_entries(command: Runner) -> None:
 
 def test_ls_lists_every_entry_newest_first(filled: Runner) -> None:
     rows = json.loads(filled("cache", "ls", "--json").stdout)
-    assert len(rows) == 14
+    assert len(rows) == 19
     assert [row["built"] for row in rows] == sorted((row["built"] for row in rows), reverse=True)
     text = filled("cache", "ls").stdout.splitlines()
-    assert len(text) == 15
+    assert len(text) == 20
     assert all(row["key"][:12] in line and row["title"] in line for row, line in zip(rows, text[1:], strict=True))
 
 
@@ -133,14 +133,14 @@ def test_an_index_that_is_lost_or_broken_loses_hit_counts_only(copied: Path) -> 
             (copied / "v1" / "index").mkdir()
             (copied / "v1" / "index" / "cache.db").write_bytes(spoil * 1000)
         found = json.loads(run(("cache", "info", "--json"), copied).stdout)
-        assert found["entries"] == 14
+        assert found["entries"] == 19
         assert run(("cache", "ls"), copied).returncode == 0
 
 
 def test_clear_deletes_everything_and_says_what_went(copied: Path) -> None:
     finished = run(("cache", "clear"), copied)
     assert finished.returncode == 0
-    assert finished.stdout.startswith("14 entries, ") and str(copied / "v1") in finished.stdout
+    assert finished.stdout.startswith("19 entries, ") and str(copied / "v1") in finished.stdout
     assert json.loads(run(("cache", "info", "--json"), copied).stdout)["entries"] == 0
     assert run(("demo", "-n", "10"), copied).returncode == 0
 

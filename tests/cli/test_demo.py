@@ -22,7 +22,7 @@ def rows(output: str) -> Rows:
 
 def others(output: str) -> Rows:
     """Of the other operators."""
-    return [line.split() for line in output.splitlines() if line.startswith(("cdotc ", "csyrk ", "sgemm_"))]
+    return [line.split() for line in output.splitlines() if line.startswith(("cdotc ", "csyrk ", "sgemm_", "fft "))]
 
 
 def test_a_first_demo_compiles_every_kernel_and_says_so(demo: tuple[Path, Finished]) -> None:
@@ -44,12 +44,16 @@ def test_a_first_demo_compiles_every_kernel_and_says_so(demo: tuple[Path, Finish
         ["sgemm_strided_batched", "NN", "8x8x8"],
         ["sgemm_strided_batched", "NT", "256x256x256"],
         ["sgemm_strided_batched", "TN", "100x90x80"],
+        ["fft", "c64", "16"],
+        ["fft", "c64", "1024"],
+        ["fft", "c64", "65536"],
+        ["fft", "c128", "65536"],
     ]
     assert {row[-1] for row in others(first.stdout)} == {"yes"}
     assert {name for row in others(first.stdout) for name in ("compiler", "disk", "memory") if name in row} == {
         "compiler", "memory",
     }  # fmt: skip
-    assert len(compiled) == 6 + 6 + 2  # and the host runtime and the host cube
+    assert len(compiled) == 6 + 10 + 3  # and the host runtime, the host cube and the launcher
     assert all(" for host with " in line and line.endswith(" s") for line in compiled)
 
 

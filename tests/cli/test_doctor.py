@@ -24,7 +24,7 @@ def test_here_it_finds_a_target_that_works(filled: Runner) -> None:
     assert finished.returncode == 0, finished.stdout
     assert finished.stderr == ""
     assert "works: host" in finished.stdout
-    assert "14 entries" in finished.stdout
+    assert "19 entries" in finished.stdout
 
 
 def test_json_is_all_there_is_on_stdout(filled: Runner, demo: tuple[Path, Any]) -> None:
@@ -33,7 +33,7 @@ def test_json_is_all_there_is_on_stdout(filled: Runner, demo: tuple[Path, Any]) 
     assert found["threads"] == 3
     assert found["settings"]["JITBLAS_THREADS"]["set"]
     assert not found["settings"]["JITBLAS_MODE"]["set"]
-    assert found["store"]["entries"] == 14 and found["store"]["trusted"] and found["store"]["writable"]
+    assert found["store"]["entries"] == 19 and found["store"]["trusted"] and found["store"]["writable"]
     assert found["store"]["path"] == str(demo[0] / "v1")
     assert found["operators"]["axpy_ex"] == {"minimum_cann": "9.0.0-beta.2", "suffices": None}
     assert any(row["counts"] for row in found["compilers"] if row["target"] == "host")
