@@ -23,7 +23,7 @@ LENGTHS = [2**exponent for exponent in range(6, MOST_POINTS.bit_length())]
 
 def planned(points: int, profile: str, dtype: str) -> tuple[tuple[Pass, ...], Geometry]:
     numbers, item = PROFILES[profile], ITEM_BYTES[dtype]
-    return plan_passes(points, item, numbers), Geometry(item, numbers.register_bytes // (item // 2), numbers)
+    return plan_passes(points, item, numbers), Geometry(item, numbers)
 
 
 @cases

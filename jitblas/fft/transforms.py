@@ -22,7 +22,7 @@ from jitblas.arrays import (
 from jitblas.arrays import ITEM_BYTES as NUMBERS
 from jitblas.blas.matrices import new_array
 from jitblas.blas.operands import address_of, chosen_handle, copied_span, copy
-from jitblas.dispatch import Prepared, keep_until_done, prepare, run
+from jitblas.dispatch import MOST_PREPARED, Prepared, keep_until_done, prepare, run
 from jitblas.errors import Status, StatusError
 from jitblas.fft.tables import table_on
 from jitblas.handle import Handle
@@ -257,6 +257,8 @@ def _planned(handle: Handle, direction: str, x: Array, norm: str | None, out: An
             known = plan(
                 shape[-1], batch=batch, dtype=word, direction=direction, norm=norm or "backward", handle=handle
             )
+            if len(handle.prepared) >= MOST_PREPARED:
+                handle.prepared.clear()
             handle.prepared[what] = known
     return known
 

@@ -66,6 +66,9 @@ def passes(n: int, dtype: str, profile: Profile) -> tuple[Pass, ...]:
 
 def choose(problem: Problem, profile: Profile) -> Choice:
     n, dtype = problem.value("n"), problem.value("dtype")
+    wrong = fault(problem)
+    if wrong is not None:
+        raise StatusError(Status.NOT_SUPPORTED, name, "n", wrong)
     if dtype == "c128" and profile.name != HOST:
         raise StatusError(
             Status.NOT_SUPPORTED,
@@ -82,7 +85,7 @@ def choose(problem: Problem, profile: Profile) -> Choice:
     planned = passes(n, dtype, profile)
     if not planned:
         return Choice(TINY, (*shared, ("kScalarCodelets", (n,)), ("kMaxThreads", profile.simt_max_threads)))
-    geometry = Geometry(ITEM_BYTES[dtype], profile.register_bytes // (ITEM_BYTES[dtype] // 2), profile)
+    geometry = Geometry(ITEM_BYTES[dtype], profile)
     most = max(len(one.stages) for one in planned)
     whole, rows = planned[0].before == planned[0].after == 1, planned[-1]
     interleaved = {planned[0].stages[0].radix} if whole else set()
@@ -139,10 +142,8 @@ def describe(problem: Problem, profile: Profile) -> list[str]:
     for number, one in enumerate(planned):
         tasks = batch * n // (one.points * one.columns)
         radices = " x ".join(str(stage.radix) for stage in one.stages)
-        axis = (
-            "whole transforms" if one.before == one.after == 1 else f"axis of ({one.before}, {one.points}, {one.after})"
-        )
-        lines.append(f"pass {number}: {KINDS[one.kind]}, {axis}, {one.points} = {radices}")
+        seen = f"({one.before}, {one.points}, {one.after})"
+        lines.append(f"pass {number}: {KINDS[one.kind]} of {seen}, {one.points} = {radices}")
         lines.append(
             f"  {tasks} tasks of {one.columns} x {one.points} points, {one.buffers} buffers, "
             f"{2 * n * batch * ITEM_BYTES[dtype]} bytes moved, {one.table_reals * ITEM_BYTES[dtype] // 2} of tables"

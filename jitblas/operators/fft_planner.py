@@ -24,10 +24,14 @@ BLOCK_BYTES = 32
 
 
 class Stage(NamedTuple):
-    """One factor of a pass: its butterflies' size, how many numbers' twiddles differ, and where these begin.
+    """One factor of a pass.
 
-    `right`: factors of the pass still to come. `table`: reals from the pass's tables on. `lanes`: twiddles of as many
-    butterflies lie side by side (1: each has its own numbers in a row).
+    Attributes
+    ----------
+    radix : points of its codelet
+    right : product of the factors still to come: as many butterflies have twiddles of their own
+    table : reals from the pass's tables to its twiddles
+    lanes : butterflies whose twiddles lie side by side, because a register holds as many
     """
 
     radix: int
@@ -78,18 +82,19 @@ class Pass(NamedTuple):
 
 
 class Geometry(NamedTuple):
-    """What passes are planned for: the type's size and the profile's numbers.
-
-    `item`: bytes of a complex number. `lanes`: reals of a register.
-    """
+    """What passes are planned for: bytes of a complex number, and the profile's numbers."""
 
     item: int
-    lanes: int
     profile: Profile
 
     @property
     def real(self) -> int:
         return self.item // 2
+
+    @property
+    def lanes(self) -> int:
+        """Reals of a register."""
+        return self.profile.register_bytes // self.real
 
     @property
     def columns(self) -> int:
@@ -128,7 +133,7 @@ def plan_passes(points: int, item: int, profile: Profile) -> tuple[Pass, ...]:
     points : a power of two above `profile.fft_tiny`
     item : bytes of a complex number, 8 or 16
     """
-    geometry = Geometry(item, profile.register_bytes // (item // 2), profile)
+    geometry = Geometry(item, profile)
     if not profile.fft_whole_bytes or points * item <= profile.fft_whole_bytes:
         whole = _fitting(geometry, WHOLE, points, 1, 1)
         if whole is not None:

@@ -11,7 +11,6 @@ from jitblas.errors import Status, StatusError
 from jitblas.fft.tables import table_on
 from jitblas.fft.transforms import Transforms, make_transforms, new_result, new_rows
 from jitblas.handle import Handle
-from jitblas.operators.fft import fault
 from jitblas.plans import Plan, array_type
 from jitblas.problem import Problem
 
@@ -27,9 +26,6 @@ class OperatorPlan(Plan):
     workspace = 2
 
     def __init__(self, problem: Problem, exact: bool, handle: Handle) -> None:
-        wrong = fault(problem)
-        if wrong is not None:
-            raise StatusError(Status.NOT_SUPPORTED, "fft", "n", wrong)
         batch, n = problem.value("batch"), problem.value("n")
         shape = (n,) if batch == 1 else (batch, n)
         self._transforms = Transforms("plan", problem, shape, len(shape) - 1)

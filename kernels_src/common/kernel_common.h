@@ -29,6 +29,9 @@
 // The chip's threads hide each other's latency; a CPU thread has only itself.
 #define JITBLAS_PREFETCH(address, offset)
 
+// The same for data that is read later: it is not to displace what the first-level cache holds.
+#define JITBLAS_PREFETCH_FAR(address, offset)
+
 // What a launch function returns: zero, or the twin's status of the launch just made. On the chip launch errors surface
 // at the stream's next synchronisation.
 #define JITBLAS_LAUNCH_STATUS() 0

@@ -40,7 +40,7 @@ public:
         LocalTensor<Real> table;
         __ubuf__ Real* stages = Fetch(tables_, table, table_, kTableBytes);
         for (uint64_t task = first; task < end; ++task) {
-            RunTask(task, stages);
+            RunTask(Task(task), Task(task + 1 < end ? task + 1 : task), stages);
         }
         Release(tables_, table);
         if (past_) {
@@ -105,30 +105,39 @@ private:
         }
     }
 
-    __aicore__ inline void RunTask(uint64_t task, __ubuf__ Real* stages) {
-        // Which of (batch, before, after) the task begins at.
-        constexpr uint64_t tasks_across = kWhole ? 1 : (kRows ? Shape::kBefore : Shape::kAfter) / Shape::kColumns;
-        constexpr uint64_t tasks_down = kWhole || kRows ? 1 : Shape::kBefore;
-        const uint64_t across = task % tasks_across;
-        const uint64_t down = task / tasks_across % tasks_down;
-        const uint64_t start = task / (tasks_across * tasks_down) * spec::kTransform;
-        const uint64_t column = across * Shape::kColumns;
-        const uint64_t in = start + (kRows ? column * Shape::kColumns : down * Shape::kPoints * Shape::kAfter + column);
-        const uint64_t out = start + (kForRows ? (column * Shape::kPoints * Shape::kBefore + down * Shape::kColumns)
-                                               : down * Shape::kAfter + column);
+    // Where a task is: its tables' number, and the complex numbers before its first one.
+    struct Task {
+        uint64_t turn;
+        uint64_t in;
+        uint64_t out;
+
+        __aicore__ inline explicit Task(uint64_t number) {
+            constexpr uint64_t tasks_across = kWhole ? 1 : (kRows ? Shape::kBefore : Shape::kAfter) / Shape::kColumns;
+            constexpr uint64_t tasks_down = kWhole || kRows ? 1 : Shape::kBefore;
+            const uint64_t across = number % tasks_across;
+            const uint64_t down = number / tasks_across % tasks_down;
+            const uint64_t start = number / (tasks_across * tasks_down) * spec::kTransform;
+            const uint64_t column = across * Shape::kColumns;
+            turn = kRows ? across : down;
+            in = start + (kRows ? column * Shape::kColumns : down * Shape::kPoints * Shape::kAfter + column);
+            out = start + (kForRows ? (column * Shape::kPoints * Shape::kBefore + down * Shape::kColumns)
+                                    : down * Shape::kAfter + column);
+        }
+    };
+
+    __aicore__ inline void RunTask(const Task& task, const Task& next, __ubuf__ Real* stages) {
         LocalTensor<Real> turn_tensor;
         __ubuf__ Real* turn = stages;
         if constexpr (Shape::kTurnReals != 0) {
-            turn = Fetch(turns_, turn_tensor, table_ + Shape::kTableReals + (kRows ? across : down) * Shape::kTurnReals,
-                         kTurnBytes);
+            turn = Fetch(turns_, turn_tensor, table_ + Shape::kTableReals + task.turn * Shape::kTurnReals, kTurnBytes);
         }
         LocalTensor<Real> input;
-        __ubuf__ Real* from = InPlace(x_ + 2 * in);
+        __ubuf__ Real* from = InPlace(x_ + 2 * task.in);
         int64_t from_pitch = 2 * kInPitch;
         if (!direct_) {
             input = input_.template AllocTensor<Real>();
             GlobalTensor<Real> global;
-            global.SetGlobalBuffer(x_ + 2 * in);
+            global.SetGlobalBuffer(x_ + 2 * task.in);
             DataCopyPad(input, global,
                         DataCopyExtParams{kInRuns, kInLength * kNumberBytes,
                                           static_cast<int64_t>((kInPitch - kInLength) * kNumberBytes), 0, 0},
@@ -140,8 +149,8 @@ private:
         }
         LocalTensor<Real> output = output_.template AllocTensor<Real>();
         Place place{(__ubuf__ Real*)work_.template Get<Real>().GetPhyAddr(), (__ubuf__ Real*)output.GetPhyAddr(),
-                    direct_ ? InPlace(out_ + 2 * out) : (__ubuf__ Real*)output.GetPhyAddr(),
-                    static_cast<int64_t>(2 * (direct_ ? kOutPitch : kOutLength))};
+                    direct_ ? InPlace(out_ + 2 * task.out) : (__ubuf__ Real*)output.GetPhyAddr(),
+                    static_cast<int64_t>(2 * (direct_ ? kOutPitch : kOutLength)), InPlace(x_ + 2 * next.in)};
         FirstStep(place, from, from_pitch, stages, turn);
         if (!direct_) {
             input_.FreeTensor(input);
@@ -156,7 +165,7 @@ private:
             output_.EnQue(output);
             output = output_.template DeQue<Real>();
             GlobalTensor<Real> global;
-            global.SetGlobalBuffer(out_ + 2 * out);
+            global.SetGlobalBuffer(out_ + 2 * task.out);
             DataCopyPad(global, output,
                         DataCopyExtParams{kOutRuns, kOutLength * kNumberBytes, 0,
                                           static_cast<int64_t>((kOutPitch - kOutLength) * kNumberBytes), 0});
@@ -172,6 +181,7 @@ private:
         __ubuf__ Real* other;  // planes, where the output will be
         __ubuf__ Real* result;
         int64_t result_pitch;
+        __ubuf__ Real* next;  // where the next task's numbers come from
 
         // Of the planes that a step before the last one makes.
         __aicore__ inline __ubuf__ Real* After(uint32_t step) const { return (kSteps - step) % 2 == 0 ? work : other; }
@@ -197,7 +207,8 @@ private:
         constexpr uint32_t stage = kRows ? step - 1 : step;
         __ubuf__ Real* from = place.After(step - 1);
         if constexpr (stage + 1 == kStages) {
-            asc_vf_call<LastStage<pass, stage>>(place.result, place.result_pitch, from, scale_, past_);
+            asc_vf_call<LastStage<pass, stage, kRows ? Shape::kColumns : 1>>(
+                place.result, place.result_pitch, from, scale_, past_, place.next, static_cast<int64_t>(2 * kInPitch));
         } else {
             if constexpr (Shape::Done(stage) < kLanes) {
                 asc_vf_call<BlockStage<pass, stage>>(place.After(step), from, stages + Shape::Table(stage));

@@ -49,6 +49,13 @@ __simd_callee__ inline void PrefetchNumbers(__ubuf__ Real* from, int64_t ahead) 
     JITBLAS_PREFETCH(from, ahead + static_cast<int64_t>(kLanes));
 }
 
+// The same for a later stage.
+__simd_callee__ inline void PrefetchFar(__ubuf__ Real* from, int64_t ahead) {
+    static_cast<void>(from), static_cast<void>(ahead);
+    JITBLAS_PREFETCH_FAR(from, ahead);
+    JITBLAS_PREFETCH_FAR(from, ahead + static_cast<int64_t>(kLanes));
+}
+
 // The first `count` of a register's complex numbers, at most kLanes. `past`: where all of them are whole cache lines,
 // and nobody reads them soon, they go past caches, which only the twin has.
 template <uint32_t count, typename Mask>

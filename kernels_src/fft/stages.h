@@ -17,7 +17,9 @@ struct FromPlanes {
     }
 };
 
-// Complex numbers as they were in global memory. The next butterfly's are `ahead` reals on.
+// Complex numbers as they were in global memory. `asks`: for the next butterfly's, `ahead` reals on; contiguous ones
+// come unasked.
+template <bool asks>
 struct FromNumbers {
     __ubuf__ Real* from;
     int64_t step;
@@ -25,7 +27,9 @@ struct FromNumbers {
 
     template <uint32_t k, typename Mask>
     __simd_callee__ inline void Load(Register& re, Register& im, Mask&) const {
-        PrefetchNumbers(from + k * step, ahead);
+        if constexpr (asks) {
+            PrefetchNumbers(from + k * step, ahead);
+        }
         LoadNumbers(re, im, from + k * step);
     }
 };
@@ -184,19 +188,24 @@ private:
     }
 };
 
-// Complex numbers as they go to global memory.
-template <uint32_t lanes, bool scaled>
+// Complex numbers as they go to global memory. Meanwhile those of the next task are asked for, as many for each output.
+template <uint32_t lanes, bool scaled, bool asks>
 struct ToNumbers {
     __ubuf__ Real* to;
     int64_t step;
     Real scale;
     bool past;
+    __ubuf__ Real* next;
+    int64_t next_step;
 
     template <uint32_t k, typename Mask>
     __simd_callee__ inline void Store(Register& re, Register& im, Mask& all) const {
         if constexpr (scaled) {
             Reg::Muls(re, re, scale, all);
             Reg::Muls(im, im, scale, all);
+        }
+        if constexpr (asks) {
+            PrefetchFar(next, k * next_step);
         }
         StoreNumbers<lanes>(to + k * step, re, im, past, all);
     }
@@ -216,7 +225,7 @@ __simd_vf__ inline void FirstStage(__ubuf__ Real* to, __ubuf__ Real* from, __ubu
     constexpr uint32_t right = Pass::Right(0);
     auto all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
     for (uint16_t p = 0; p < (right + kLanes - 1) / kLanes; ++p) {
-        const FromNumbers source{from + p * 2 * kLanes, 2 * right, 2 * kLanes};
+        const FromNumbers<false> source{from + p * 2 * kLanes, 2 * right, 0};
         const InTurn<Pass::kPlane, factor, Lesser(right, kLanes)> sink{to + p * factor * kLanes,
                                                                        table + p * 2 * (factor - 1) * kLanes};
         InterleavedCodelet<factor>::Run(source, sink, all);
@@ -275,28 +284,40 @@ __simd_vf__ inline void ColumnsFirstStage(__ubuf__ Real* to, __ubuf__ Real* from
                                                twiddles + 2 * p, 2 * right};
                 Codelet<factor>::Run(source, sink, all);
             } else {
-                const FromNumbers source{from + p * pitch + q * 2 * kLanes, right * pitch, pitch};
+                const FromNumbers<true> source{from + p * pitch + q * 2 * kLanes, right * pitch, pitch};
                 Codelet<factor>::Run(source, sink, all);
             }
         }
     }
 }
 
-// The last stage: outputs are `pitch` reals apart for each of the `columns` of a task. `past`: they go past caches.
-template <uint32_t pass, uint32_t stage>
-__simd_vf__ inline void LastStage(__ubuf__ Real* to, int64_t pitch, __ubuf__ Real* from, Real scale, bool past) {
+constexpr uint32_t kMostAhead = 272 * 1024;
+
+// The last stage: outputs are `pitch` reals apart for each of the `columns` of a task. `past`: they go past caches. The
+// next task's numbers are at `next`, runs of `next_run` times `columns` numbers, `next_pitch` reals from one to the
+// next.
+template <uint32_t pass, uint32_t stage, uint32_t next_run>
+__simd_vf__ inline void LastStage(__ubuf__ Real* to, int64_t pitch, __ubuf__ Real* from, Real scale, bool past,
+                                  __ubuf__ Real* next, int64_t next_pitch) {
     using Pass = PassShape<pass>;
     constexpr uint32_t factor = Pass::Factor(stage);
     constexpr uint32_t done = Pass::Done(stage);
     constexpr uint32_t columns = Pass::kColumns == 1 ? done : Pass::kColumns;
     constexpr uint32_t lanes = Lesser(columns, kLanes);
+    constexpr uint32_t rows = done / columns;
+    // Contiguous memory comes unasked, and what is asked for must still be there when it is wanted.
+    constexpr bool asks = Pass::kColumns != 1 && rows % next_run == 0 && Pass::kTileBytes <= kMostAhead;
     auto all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
-    for (uint16_t row = 0; row < done / columns; ++row) {
+    for (uint16_t row = 0; row < rows; ++row) {
         for (uint16_t q = 0; q < columns / lanes; ++q) {
             const FromPlanes<Pass::kPlane, done> source{from + row * columns + q * kLanes};
-            const ToNumbers<lanes, Pass::kScaled> sink{to + row * pitch + q * 2 * kLanes,
-                                                       Pass::kColumns == 1 ? 2 * done : done / columns * pitch, scale,
-                                                       past};
+            const ToNumbers<lanes, Pass::kScaled, asks> sink{
+                to + row * pitch + q * 2 * kLanes,
+                Pass::kColumns == 1 ? 2 * done : rows * pitch,
+                scale,
+                past,
+                next + row / next_run * next_pitch + row % next_run * 2 * columns + q * 2 * kLanes,
+                rows / next_run * next_pitch};
             Codelet<factor>::Run(source, sink, all);
         }
     }
@@ -310,11 +331,11 @@ __simd_vf__ inline void OnlyStage(__ubuf__ Real* to, int64_t to_pitch, __ubuf__ 
     constexpr uint32_t factor = Pass::Factor(0);
     auto all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
     for (uint16_t q = 0; q < Pass::kColumns / kLanes; ++q) {
-        const ToNumbers<kLanes, Pass::kScaled> sink{to + q * 2 * kLanes, to_pitch, scale, past};
+        const ToNumbers<kLanes, Pass::kScaled, false> sink{to + q * 2 * kLanes, to_pitch, scale, past, to, 0};
         if constexpr (turn) {
             Codelet<factor>::Run(FromTurnedNumbers{from + q * 2 * kLanes, pitch, 2 * kLanes, twiddles, 2}, sink, all);
         } else {
-            Codelet<factor>::Run(FromNumbers{from + q * 2 * kLanes, pitch, 2 * kLanes}, sink, all);
+            Codelet<factor>::Run(FromNumbers<false>{from + q * 2 * kLanes, pitch, 0}, sink, all);
         }
     }
 }

@@ -61,9 +61,11 @@ def test_equal_expressions_are_one_and_signs_cost_nothing() -> None:
     assert len(graph.nodes) == 5
 
 
-@pytest.mark.parametrize(
-    ("cosine", "sine"), [(1, 0), (0, 1), (-1, 0), (0, -1), *((c * 0.5**0.5, s * 0.5**0.5) for c in (1, -1) for s in (1, -1)), (0.6, -0.8)]
-)  # fmt: skip
+HALF = 0.5**0.5
+UNIT = [(1, 0), (0, 1), (-1, 0), (0, -1), (HALF, HALF), (HALF, -HALF), (-HALF, HALF), (-HALF, -HALF), (0.6, -0.8)]
+
+
+@pytest.mark.parametrize(("cosine", "sine"), UNIT)
 def test_a_product_with_a_number_on_the_unit_circle(cosine: float, sine: float) -> None:
     graph = Graph()
     product = graph.times(graph.input(0), cosine, sine)

@@ -185,9 +185,12 @@ inline Launcher<type, P...> Launch(void (*kernel)(P...), const char* name, uint3
 }  // namespace twin
 
 // By number, because forming a pointer beyond an array is undefined where prefetching one is not.
-#define JITBLAS_PREFETCH(address, offset)                                                   \
-    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(address) + \
-                                                     static_cast<uintptr_t>(offset) * sizeof(*(address))))
+#define JITBLAS_PREFETCH_TO(address, offset, level)                                                        \
+    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(address) +                \
+                                                     static_cast<uintptr_t>(offset) * sizeof(*(address))), \
+                       0, level)
+#define JITBLAS_PREFETCH(address, offset) JITBLAS_PREFETCH_TO(address, offset, 3)
+#define JITBLAS_PREFETCH_FAR(address, offset) JITBLAS_PREFETCH_TO(address, offset, 2)
 
 #define JITBLAS_LAUNCH_STATUS() (::twin::launch_status)
 
