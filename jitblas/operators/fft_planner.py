@@ -204,18 +204,25 @@ def _pass(geometry: Geometry, kind: int, points: int, before: int, after: int, b
 
 
 def radices(points: int, contiguous: bool, geometry: Geometry) -> list[int]:
-    """Factors of a pass, the number of points of a codelet each.
+    """Factors of a pass, the number of points of a codelet each: as few as there can be.
 
-    A contiguous transform begins with as many butterflies side by side as a register has lanes: its first radix is that
-    number or, where it is larger than codelets are, the least radix, and the second one then makes up for it.
+    A contiguous transform begins with as many butterflies side by side as a register has lanes. Its first radix is at
+    least that number or, where it is larger than codelets are, the number that a register is stored in parts of; the
+    second one then makes up for it.
     """
     exponent = points.bit_length() - 1
-    first: list[int] = []
-    if contiguous:
-        first = [max(geometry.height, LEAST_RADIX)]
-        exponent -= first[0].bit_length() - 1
-        if geometry.height < geometry.lanes and 1 << exponent > geometry.profile.fft_radix:
-            first.append(geometry.lanes // geometry.height)
-            exponent -= first[1].bit_length() - 1
     most = geometry.profile.fft_radix.bit_length() - 1
-    return first + [1 << one for one in _evenly(exponent, ceil_div(exponent, most))]
+
+    def others(left: int) -> list[int]:
+        return [1 << one for one in _evenly(left, ceil_div(left, most))]
+
+    if not contiguous:
+        return others(exponent)
+    least = max(geometry.height, LEAST_RADIX).bit_length() - 1
+    if geometry.height == geometry.lanes:
+        return min(([1 << first, *others(exponent - first)] for first in range(least, most + 1)), key=len)
+    second = geometry.lanes // geometry.height
+    left = exponent - least
+    if left <= most:
+        return [1 << least, *others(left)]
+    return [1 << least, second, *others(left - (second.bit_length() - 1))]
