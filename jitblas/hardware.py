@@ -62,6 +62,7 @@ class Profile(NamedTuple):
     fft_tiny : most points of a transform that a SIMT thread does alone, by one codelet
     fft_whole_bytes : largest transform done in one pass, in bytes (0: as large as fits)
     fft_tile_bytes : largest task of a pass of several, in bytes (0: as large as fits)
+    fft_together_bytes : largest transform of several passes that one core makes alone, its workspace in a cache
     fft_run_bytes : bytes that such a task reads or writes in one run, at least
     fix_pipe_unit : rows of a matrix that the fix-pipe writes are a multiple of this many elements apart
     """
@@ -103,6 +104,7 @@ class Profile(NamedTuple):
     fft_tiny: int
     fft_whole_bytes: int
     fft_tile_bytes: int
+    fft_together_bytes: int
     fft_run_bytes: int
 
 
@@ -149,6 +151,7 @@ PROFILES = {
         fft_tiny=32,
         fft_whole_bytes=0,
         fft_tile_bytes=0,
+        fft_together_bytes=1024 * 1024,
         fft_run_bytes=512,
     ),
     # A block must outweigh the handing out of it (microseconds if a thread has to wake). UB is ordinary memory here and
@@ -194,6 +197,7 @@ PROFILES = {
         fft_tiny=32,
         fft_whole_bytes=256 * 1024,
         fft_tile_bytes=512 * 1024,
+        fft_together_bytes=1024 * 1024,
         fft_run_bytes=128,
     ),
 }

@@ -64,6 +64,22 @@ def passes(n: int, dtype: str, profile: Profile) -> tuple[Pass, ...]:
     return () if n <= profile.fft_tiny else plan_passes(n, ITEM_BYTES[dtype], profile)
 
 
+def together(problem: Problem, profile: Profile) -> bool:
+    """Whether a core makes whole transforms, because there are enough of them and one's workspace fits a cache."""
+    n, dtype = problem.value("n"), problem.value("dtype")
+    return (
+        len(passes(n, dtype, profile)) > 1
+        and problem.value("batch") >= TRANSFORMS_PER_CORE * profile.cores_at_once
+        and n * ITEM_BYTES[dtype] <= profile.fft_together_bytes
+    )
+
+
+TRANSFORMS_PER_CORE = 8
+
+LEAST_IN_TURN = 4
+"""Transforms that a block makes in the same workspace: the first one finds it nowhere near."""
+
+
 def choose(problem: Problem, profile: Profile) -> Choice:
     n, dtype = problem.value("n"), problem.value("dtype")
     wrong = fault(problem)
@@ -100,6 +116,7 @@ def choose(problem: Problem, profile: Profile) -> Choice:
         *shared,
         ("kTransform", n),
         ("kPasses", len(planned)),
+        ("kTogether", together(problem, profile)),
         ("kKinds", tuple(one.kind for one in planned)),
         ("kPoints", tuple(one.points for one in planned)),
         ("kColumns", tuple(one.columns for one in planned)),
@@ -171,6 +188,8 @@ def tiling(problem: Problem, profile: Profile) -> tuple[int, dict[str, int | flo
     planned = passes(n, problem.value("dtype"), profile)
     numbers: dict[str, int | float] = {"batch": batch, "scale": scale(problem)}
     blocks = min(ceil_div(n * batch, profile.min_elements_per_core), profile.vector_cores)
+    if together(problem, profile):
+        return min(batch // LEAST_IN_TURN, profile.vector_cores), numbers
     if not planned:
         blocks = min(blocks, batch)
         numbers["threads"] = max(1, min(ceil_div(batch, max(blocks, 1)), profile.simt_max_threads))
@@ -180,9 +199,12 @@ def tiling(problem: Problem, profile: Profile) -> tuple[int, dict[str, int | flo
 
 
 def workspace_bytes(problem: Problem, profile: Profile) -> int:
-    """As much as the output, unless one pass does all."""
-    n, batch, dtype = problem.value("n"), problem.value("batch"), problem.value("dtype")
-    return n * batch * ITEM_BYTES[dtype] if len(passes(n, dtype, profile)) > 1 else 0
+    """As much as the output, or one transform for each block; nothing where one pass does all."""
+    n, dtype = problem.value("n"), problem.value("dtype")
+    if len(passes(n, dtype, profile)) <= 1:
+        return 0
+    transforms = tiling(problem, profile)[0] if together(problem, profile) else problem.value("batch")
+    return int(n * transforms * ITEM_BYTES[dtype])
 
 
 def bytes_moved(problem: Problem) -> int:

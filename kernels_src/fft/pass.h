@@ -14,15 +14,17 @@ __aicore__ inline constexpr uint32_t WithSlack(uint32_t bytes) {
 
 template <uint32_t pass>
 class Pass {
+    using Shape = ::PassShape<pass>;
+
 public:
-    __aicore__ inline Pass(GM_ADDR x, GM_ADDR out, GM_ADDR table, const Tiling& tiling)
-        : x_(reinterpret_cast<__gm__ Real*>(x)),
-          out_(reinterpret_cast<__gm__ Real*>(out)),
+    // `results`: bytes that a launch writes and nobody reads soon.
+    __aicore__ inline Pass(__gm__ Real* x, __gm__ Real* out, GM_ADDR table, const Tiling& tiling, uint64_t results)
+        : x_(x),
+          out_(out),
           table_(reinterpret_cast<__gm__ Real*>(table) + spec::kTables[pass]),
-          batch_(tiling.batch),
           scale_(static_cast<Real>(tiling.scale)),
           direct_(kFillsRegisters && JITBLAS_DIRECT()),
-          past_(direct_ && JITBLAS_PAST_CACHES(out, batch_ * spec::kTransform * kNumberBytes)) {
+          past_(direct_ && JITBLAS_PAST_CACHES(out, results)) {
         pipe_.InitBuffer(input_, spec::kBuffers[pass], WithSlack(Shape::kNumbers * kNumberBytes));
         pipe_.InitBuffer(output_, spec::kBuffers[pass], Shape::kTileBytes);
         pipe_.InitBuffer(work_, Shape::kTileBytes);
@@ -30,10 +32,9 @@ public:
         pipe_.InitBuffer(turns_, spec::kBuffers[pass], kTurnBytes);
     }
 
-    __aicore__ inline void Run() {
-        const uint64_t tasks = batch_ * (spec::kTransform / Shape::kNumbers);
-        const uint64_t first = tasks * GetBlockIdx() / GetBlockNum();
-        const uint64_t end = tasks * (GetBlockIdx() + 1) / GetBlockNum();
+    static constexpr uint64_t kTasks = spec::kTransform / Shape::kNumbers;  // of a transform
+
+    __aicore__ inline void Run(uint64_t first, uint64_t end) {
         if (first == end) {
             return;
         }
@@ -46,11 +47,10 @@ public:
         if (past_) {
             JITBLAS_PAST_CACHES_END();
         }
+        pipe_.Destroy();
     }
 
 private:
-    using Shape = ::PassShape<pass>;
-
     static constexpr uint32_t kNumberBytes = 2 * sizeof(Real);
     static constexpr uint32_t kStages = Shape::kStages;
     static constexpr bool kWhole = Shape::kKind == Kind::kWhole;
@@ -228,7 +228,6 @@ private:
     __gm__ Real* x_;
     __gm__ Real* out_;
     __gm__ Real* table_;
-    uint64_t batch_;
     Real scale_;
     bool direct_;
     bool past_;

@@ -13,7 +13,7 @@ from jitblas.fft.tables import REALS, twiddle_table
 from jitblas.handle import default_handle
 from jitblas.hardware import ASCEND950PR, HOST, PROFILES, Profile
 from jitblas.jit.kernels import load
-from jitblas.operators.fft import passes, tiling, workspace_bytes
+from jitblas.operators.fft import passes, tiling, together, workspace_bytes
 from jitblas.problem import Problem
 from jitblas.runtime.host import WAIT
 from tests.kernels.build import stream
@@ -104,6 +104,35 @@ def test_any_number_of_blocks_gives_the_same_bits(points: int) -> None:
         transform(x, out, SHORT if points == 2**12 else PROFILES[HOST], blocks=blocks)
         results.add(out.tobytes())
     assert len(results) == 1
+
+
+@pytest.mark.parametrize("profile", [PROFILES[HOST], CHIP, SHORT], ids=["host", "chip", "short"])
+def test_many_transforms_are_made_by_a_core_each_with_the_same_bits(profile: Profile) -> None:
+    points, batch = (2**13, 230) if profile is CHIP else (2**16 if profile is not SHORT else 2**12, 19)
+    problem = Problem.parse(f"fft:n={points},batch={batch},dtype=c64")
+    assert together(problem, profile)
+    blocks = tiling(problem, profile)[0]
+    assert blocks == min(batch // 4, profile.vector_cores)
+    assert workspace_bytes(problem, profile) == blocks * points * 8
+    x = numbers((batch, points), np.complex64)
+    wanted, got = np.empty_like(x), np.empty_like(x)
+    transform(x, wanted, profile._replace(fft_together_bytes=0))
+    for binding in (True, False):
+        with default_handle(HOST).runtime.binding(binding):
+            transform(x, got, profile)
+        assert got.tobytes() == wanted.tobytes()
+    transform(x, x, profile)
+    assert x.tobytes() == wanted.tobytes()
+
+
+def test_few_or_large_transforms_are_not() -> None:
+    def of(line: str) -> bool:
+        return together(Problem.parse(line), PROFILES[HOST])
+
+    assert of("fft:n=65536,batch=8,dtype=c64")
+    assert not of("fft:n=65536,batch=7,dtype=c64")
+    assert not of("fft:n=262144,batch=100,dtype=c64")
+    assert not of("fft:n=1024,batch=100000,dtype=c64")
 
 
 def test_what_vector_units_lack_is_refused() -> None:

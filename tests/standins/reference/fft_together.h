@@ -1,4 +1,4 @@
-// fft/passes.asc: its passes at once, but with the workspace and the tables that they need.
+// fft/passes.asc, whose first launch names it: its passes at once, but with the workspace and the tables that they need.
 #include "fft.h"
 
 static int Run(uint32_t, const void* arguments) {
