@@ -48,10 +48,15 @@ def prepare(handle: Handle, op: str, *values: Value) -> Prepared:
         names = (parameter.name for parameter in OPERATORS[op].parameters)
         problem = Problem(op, tuple(zip(names, values, strict=True)))
         prepared = make_prepared(handle, problem)
-        if len(handle.prepared) >= MOST_PREPARED:
-            handle.prepared.clear()
-        handle.prepared[what] = prepared
+        remember(handle, what, prepared)
     return prepared
+
+
+def remember(handle: Handle, what: tuple[Any, ...], made: Any) -> None:
+    """Keep what calls like this one need ready on the handle."""
+    if len(handle.prepared) >= MOST_PREPARED:
+        handle.prepared.clear()
+    handle.prepared[what] = made
 
 
 def make_prepared(handle: Handle, problem: Problem, exact: bool = False) -> Prepared:

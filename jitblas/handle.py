@@ -302,7 +302,7 @@ class Handle(Unique):
         self.runtime = runtime_for(self.target)
         self._workspace: Workspace
         self.prepared: dict[Any, Any] = {}
-        """Launches ready to go, by everything that distinguishes them (:mod:`jitblas.dispatch`)."""
+        """Launches and plans ready to go, by everything that distinguishes them (:mod:`jitblas.dispatch`)."""
         self.plans: weakref.WeakSet[Any] = weakref.WeakSet()
         """Plans made for this handle; they hold its stream's address."""
         self.set_stream(stream)

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from jitblas.fft.tables import REALS, stage_table, twiddle_table, unit_roots
+from jitblas.codelets.roots import unit_roots
+from jitblas.fft.tables import REALS, stage_table, twiddle_table
 from jitblas.hardware import ASCEND950PR, HOST, PROFILES
 from jitblas.operators.fft import ITEM_BYTES, MOST_POINTS
 from jitblas.operators.fft_planner import COLUMNS, ROWS, WHOLE, Geometry, Pass, plan_passes

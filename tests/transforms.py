@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from jitblas.codelets.expressions import ADD, INPUT, SCALE, SUB, Value
+from jitblas.codelets.transform import Transform
+
 Array = np.ndarray[Any, np.dtype[Any]]
 
 KINDS = {"c64": np.dtype("complex64"), "c128": np.dtype("complex128")}
@@ -61,3 +64,30 @@ def aligned(values: Array, offset: int = 0) -> Array:
     copy = memory[start : start + values.nbytes].view(values.dtype).reshape(values.shape)
     copy[...] = values
     return copy
+
+
+def evaluate(what: Transform, inputs: list[complex]) -> list[complex]:
+    """The transform of numbers by the operations of a codelet."""
+    numbers: list[float] = []
+    for node in what.graph.nodes:
+        if node.kind == INPUT:
+            number, part = node.operands
+            numbers.append(inputs[number].imag if part else inputs[number].real)
+            continue
+        first = numbers[node.operands[0]]
+        if node.kind == SCALE:
+            numbers.append(node.first * first)
+            continue
+        second = numbers[node.operands[1]]
+        numbers.append(
+            first + second
+            if node.kind == ADD
+            else first - second
+            if node.kind == SUB
+            else node.first * first + node.second * second
+        )
+
+    def of(value: Value) -> float:
+        return -numbers[value.node] if value.negative else numbers[value.node]
+
+    return [complex(of(output.re), of(output.im)) for output in what.outputs]

@@ -1,5 +1,5 @@
 """Codelets: straight-line code of small Fourier transforms, generated when a kernel is specialised.
 
 :mod:`~jitblas.codelets.expressions` holds what is computed, :mod:`~jitblas.codelets.transform` the transforms as such
-expressions, :mod:`~jitblas.codelets.schedule` their order, :mod:`~jitblas.codelets.printer` the Ascend C.
+expressions, in an order that needs few registers, :mod:`~jitblas.codelets.printer` their Ascend C.
 """

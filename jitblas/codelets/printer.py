@@ -2,10 +2,11 @@
 
 A vector codelet is `Codelet<points>::Run(source, sink, all)`. It asks `source.Load<j>(re, im, all)` for an input just
 before it needs it and hands an output to `sink.Store<k>(re, im, all)` as soon as it is there, so that few registers
-are held at a time. `InterleavedCodelet<points>::Run(source, sink, all)` turns each output by
-`sink.Turn<k>(re, im, all)` and ends with the elements of all outputs in turn (output 0's first one, output 1's first
-one, ...) for `sink.StoreReal<i>(part, all)` and `sink.StoreImaginary<i>(part, all)`. `Transposer<rows>` does so with
-its inputs; with as many rows as a register has lanes that transposes them.
+are held at a time. A sink may change the registers it is given: outputs are nobody's operands.
+`InterleavedCodelet<points>::Run(source, sink, all)` turns each output by `sink.Turn<k>(re, im, all)` and ends with the
+elements of all outputs in turn (output 0's first one, output 1's first one, ...) for `sink.StoreReal<i>(part, all)` and
+`sink.StoreImaginary<i>(part, all)`. `Transposer<rows>` does so with its inputs; with as many rows as a register has
+lanes that transposes them.
 """
 
 from __future__ import annotations
@@ -63,8 +64,7 @@ def scalar_codelet(points: int) -> list[str]:
     what = transform(points)
     lines = []
     loaded: set[int] = set()
-    for number in what.needed():
-        node = what.graph.nodes[number]
+    for number, node in enumerate(what.graph.nodes):
         if node.kind == INPUT:
             k = node.operands[0]
             if k not in loaded:
@@ -128,8 +128,7 @@ class _Registers:
         waiting = list(enumerate(what.outputs)) if store else []
         loaded: set[int] = set()
         ready: set[int] = set()
-        for number in what.needed():
-            node = what.graph.nodes[number]
+        for number, node in enumerate(what.graph.nodes):
             if node.kind == INPUT:
                 if node.operands[0] not in loaded:
                     loaded.add(node.operands[0])
@@ -206,8 +205,8 @@ def _struct(name: str, points: int, lines: list[str]) -> list[str]:
     return [
         "template <>",
         f"struct {name}<{points}> {{",
-        "    template <typename Source, typename Sink, typename Mask>",
-        "    __simd_callee__ static inline void Run(const Source& source, const Sink& sink, Mask& all) {",
+        "    template <typename Source, typename Sink>",
+        "    __simd_callee__ static inline void Run(const Source& source, const Sink& sink, AllLanes& all) {",
         *(f"        {line}" for line in lines),
         "    }",
         "};",

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from jitblas.arrays import array
+from jitblas.codelets.roots import Reals, unit_roots
 from jitblas.handle import Handle
 from jitblas.hardware import Profile
 from jitblas.operators.fft import passes
 from jitblas.operators.fft_planner import COLUMNS, ROWS, Pass, Stage
-
-Reals = np.ndarray[Any, np.dtype[Any]]
-
 
 REALS: dict[str, type[np.floating[Any]]] = {"c64": np.float32, "c128": np.float64}
 
@@ -69,17 +67,3 @@ def stage_table(stage: Stage) -> Reals:
     p = np.arange(butterflies).reshape(-1, 1, stage.lanes)
     k = np.arange(1, stage.radix).reshape(1, -1, 1)
     return np.stack(unit_roots(-p * k, stage.radix * stage.right), axis=2).ravel()
-
-
-def unit_roots(numerators: Reals, denominator: int) -> tuple[Reals, Reals]:
-    """(cosines, sines) of 2 pi numerators / denominator, each correctly rounded or next to it."""
-    eighth, rest = np.divmod(8 * (numerators.astype(np.int64) % denominator), denominator)
-    odd = eighth % 2 == 1
-    # The angle is eighth / 8 of a turn and `rest`; odd octants are measured back from their end.
-    angle = np.where(odd, denominator - rest, rest) * (np.pi / 4 / denominator)
-    cosine, sine = np.cos(angle), np.sin(angle)
-    halfway = odd & (rest == 0)
-    cosine[halfway] = sine[halfway] = np.sqrt(0.5)
-    cosines = np.choose(eighth, (cosine, sine, -sine, -cosine, -cosine, -sine, sine, cosine))
-    sines = np.choose(eighth, (sine, cosine, cosine, sine, -sine, -cosine, -cosine, -sine))
-    return cosines, sines

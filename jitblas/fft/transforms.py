@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from operator import index
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from jitblas.arrays import (
 from jitblas.arrays import ITEM_BYTES as NUMBERS
 from jitblas.blas.matrices import new_array
 from jitblas.blas.operands import address_of, chosen_handle, copied_span, copy
-from jitblas.dispatch import MOST_PREPARED, Prepared, keep_until_done, prepare, run
+from jitblas.dispatch import Prepared, keep_until_done, prepare, remember, run
 from jitblas.errors import Status, StatusError
 from jitblas.fft.tables import table_on
 from jitblas.handle import Handle
@@ -79,7 +80,8 @@ def fft(
     StatusError
         NOT_SUPPORTED: another length (the message names the nearest that work) or type; complex128 on ascend950pr.
         INVALID_VALUE: the shapes of x and out, or axis, do not fit; out is read-only. ALLOC_FAILED: the handle's
-        workspace is too small: from a few thousand points on, as many bytes are needed as the result has.
+        workspace is too small: transforms that take several passes need as many bytes as the result has, many of
+        them less; `jitblas show` says how many.
     TypeError
         x, n, axis or out is of a type that means nothing here.
 
@@ -139,6 +141,12 @@ def plan(
     Returns
     -------
     A function `plan(x, out=None)` of arrays of shape (batch, n) or, with one batch, (n,), which returns the result.
+
+    Raises
+    ------
+    StatusError
+        NOT_SUPPORTED: another length (the message names the nearest that work) or type; complex128 on ascend950pr.
+        INVALID_VALUE: another direction or norm.
 
     Examples
     --------
@@ -243,23 +251,24 @@ def _transform(
     return out
 
 
-def _planned(handle: Handle, direction: str, x: Array, norm: str | None, out: Any) -> Plan | None:
+def _planned(handle: Handle, direction: str, x: Array, norm: str | None, out: Any) -> Any:
     """The handle's plan for arrays that are what plans take, made at the first such call; None for any others."""
     shape, dtype = x.shape, x.dtype
     if out is not None and (type(out) is not np.ndarray or out.shape != shape or out.dtype is not dtype):
         return None
     what = ("fft plan", direction, dtype, shape, norm)
-    known: Plan | None = handle.prepared.get(what)
+    known: Any = handle.prepared.get(what)
     if known is None and (len(shape) == 1 or (len(shape) == 2 and shape[0] > 1)) and shape[-1] > 0:
         word = word_of(dtype)
         if word in ITEM_BYTES and shape[-1] & (shape[-1] - 1) == 0 and norm in NORMS:
             batch = shape[0] if len(shape) == 2 else 1
+            # The handle keeps the plan, so the plan must not keep the handle.
+            kept_by: Any = weakref.proxy(handle)
             known = plan(
-                shape[-1], batch=batch, dtype=word, direction=direction, norm=norm or "backward", handle=handle
+                shape[-1], batch=batch, dtype=word, direction=direction, norm=norm or "backward", handle=kept_by
             )
-            if len(handle.prepared) >= MOST_PREPARED:
-                handle.prepared.clear()
-            handle.prepared[what] = known
+            known.name = "fft" if direction == "forward" else "ifft"
+            remember(handle, what, known)
     return known
 
 

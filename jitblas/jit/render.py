@@ -76,7 +76,7 @@ def _constant(name: str, value: Constant) -> str:
     if isinstance(value, str):
         return f"using {name} = {value};"
     if isinstance(value, tuple):
-        return f"constexpr uint32_t {name}[] = {{{', '.join(str(number) for number in value or (0,))}}};"
+        return f"constexpr uint32_t {name}[] = {{{', '.join(str(number) for number in value)}}};"
     kind = "bool" if isinstance(value, bool) else "uint32_t"
     return f"constexpr {kind} {name} = {_literal(value)};"
 

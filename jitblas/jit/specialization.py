@@ -114,8 +114,8 @@ class Specialization(NamedTuple):
         if self.target != HOST:
             return {}
         defines = {"JITBLAS_TWIN": str(config.TWIN_BUILDS[self.twin]), "JITBLAS_UB_BYTES": str(self.profile.ub_bytes)}
-        if self.path.register_bytes:
-            defines["JITBLAS_REGISTER_BYTES"] = str(self.path.register_bytes)
+        if self.path.any_register_width:
+            defines["JITBLAS_REGISTER_BYTES"] = str(self.profile.register_bytes)
         if self.path.kind == "vector":
             return defines
         buffers = {f"JITBLAS_{name.upper()}": str(getattr(self.profile, name)) for name in CUBE_BUFFERS}

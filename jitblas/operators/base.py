@@ -54,8 +54,8 @@ class Variant(NamedTuple):
     """Which cores it runs on: "vector", "cube" or "mixed"."""
     printer: str = ""
     """Module whose `print_source(constants)` gives the lines that are generated ahead of the source; "": none are."""
-    register_bytes: int = 0
-    """Width of the twin's registers where results do not depend on it; 0: the chip's."""
+    any_register_width: bool = False
+    """Results do not depend on how wide registers are: the twin may have the profile's instead of the chip's."""
 
 
 Constant = Value | tuple[int, ...]

@@ -1,7 +1,8 @@
 """FFT: discrete Fourier transforms of 2^n points, for COMPLEX64 and, on the host, COMPLEX128.
 
-What a kernel does is decided by the number of points, so each has a kernel of its own; how many transforms there are is
-a number of the launch.
+What a kernel does is decided by the number of points, so each has kernels of its own: by direction, by whether results
+are scaled, and by whether there are so many transforms that a core makes whole ones. How many there are is a number of
+the launch.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from jitblas.codelets.transform import transform
 from jitblas.errors import Status, StatusError
 from jitblas.hardware import HOST, Profile
 from jitblas.operators.base import FLOPS_PER_BYTE, Choice, Constant, TilingField, Variant, ceil_div
-from jitblas.operators.fft_planner import KINDS, ROWS, Geometry, Pass, plan_passes
+from jitblas.operators.fft_planner import KINDS, ROWS, WHOLE, Geometry, Pass, plan_passes
 from jitblas.problem import Parameter, Problem
 
 name = "fft"
@@ -25,7 +26,7 @@ REALS = {"c64": "float", "c128": "double"}
 MOST_POINTS = 2**26
 
 parameters = (
-    Parameter("n", "int", minimum=1, maximum=MOST_POINTS),
+    Parameter("n", "int", minimum=1),
     Parameter("batch", "int", 1, minimum=0),
     Parameter("dtype", tuple(ITEM_BYTES), "c128"),
     Parameter("dir", ("forward", "inverse"), "forward"),
@@ -34,17 +35,18 @@ parameters = (
 
 _PRINTER = "jitblas.codelets.printer"
 _BATCH = TilingField("batch", "uint64_t")
-_SCALE = TilingField("scale", "double")
-
-TINY = Variant(
-    name, "tiny", "fft/tiny.asc", (_BATCH, _SCALE, TilingField("threads", "uint32_t")), pointers=4, printer=_PRINTER
-)
+_THREADS = TilingField("threads", "uint32_t")
 
 
 @functools.cache
-def _passes_variant(register_bytes: int) -> Variant:
-    return Variant(
-        name, "passes", "fft/passes.asc", (_BATCH, _SCALE), pointers=4, printer=_PRINTER, register_bytes=register_bytes
+def _variants(dtype: str) -> tuple[Variant, Variant]:
+    """(tiny, passes); the scale is of the type that the kernel computes in."""
+    scale = TilingField("scale", REALS[dtype])
+    return (
+        Variant(name, "tiny", "fft/tiny.asc", (_BATCH, scale, _THREADS), pointers=4, printer=_PRINTER),
+        Variant(
+            name, "passes", "fft/passes.asc", (_BATCH, scale), pointers=4, printer=_PRINTER, any_register_width=True
+        ),
     )
 
 
@@ -75,6 +77,7 @@ def together(problem: Problem, profile: Profile) -> bool:
 
 
 TRANSFORMS_PER_CORE = 8
+"""For each core that the profile says runs at the same time; with fewer, cores share the passes of each."""
 
 LEAST_IN_TURN = 4
 """Transforms that a block makes in the same workspace: the first one finds it nowhere near."""
@@ -99,14 +102,16 @@ def choose(problem: Problem, profile: Profile) -> Choice:
         ("kScaled", scale(problem) != 1),
     )
     planned = passes(n, dtype, profile)
+    tiny, in_passes = _variants(dtype)
     if not planned:
-        return Choice(TINY, (*shared, ("kScalarCodelets", (n,)), ("kMaxThreads", profile.simt_max_threads)))
+        return Choice(tiny, (*shared, ("kScalarCodelets", (n,)), ("kMaxThreads", profile.simt_max_threads)))
     geometry = Geometry(ITEM_BYTES[dtype], profile)
     most = max(len(one.stages) for one in planned)
-    whole, rows = planned[0].before == planned[0].after == 1, planned[-1]
-    interleaved = {planned[0].stages[0].radix} if whole else set()
+    whole = planned[0].kind == WHOLE
     plain = {stage.radix for one in planned for stage in (one.stages[1:] if whole else one.stages)}
-    transposers = () if whole else (geometry.height,)
+    reorders: tuple[tuple[str, Constant], ...] = (
+        (("kInterleavedCodelets", (planned[0].stages[0].radix,)),) if whole else (("kTransposers", (geometry.height,)),)
+    )
     offsets = [sum(one.table_reals for one in planned[:number]) for number in range(len(planned))]
 
     def of_stages(values: list[list[int]]) -> tuple[int, ...]:
@@ -130,14 +135,13 @@ def choose(problem: Problem, profile: Profile) -> Choice:
         ("kTableReals", tuple(one.table for one in planned)),
         ("kTurnReals", tuple(one.turn for one in planned)),
         ("kHeight", geometry.height),
-        ("kRowTable", rows.row_table),
+        ("kRowTable", planned[-1].row_table),
         ("kBuffers", tuple(one.buffers for one in planned)),
         ("kPadding", geometry.padding),
         ("kCodelets", tuple(sorted(plain))),
-        ("kInterleavedCodelets", tuple(sorted(interleaved))),
-        ("kTransposers", transposers),
+        *reorders,
     )
-    return Choice(_passes_variant(profile.register_bytes if profile.name == HOST else 0), constants)
+    return Choice(in_passes, constants)
 
 
 def scale(problem: Problem) -> float:
@@ -187,9 +191,9 @@ def tiling(problem: Problem, profile: Profile) -> tuple[int, dict[str, int | flo
     n, batch = problem.value("n"), problem.value("batch")
     planned = passes(n, problem.value("dtype"), profile)
     numbers: dict[str, int | float] = {"batch": batch, "scale": scale(problem)}
-    blocks = min(ceil_div(n * batch, profile.min_elements_per_core), profile.vector_cores)
     if together(problem, profile):
         return min(batch // LEAST_IN_TURN, profile.vector_cores), numbers
+    blocks = min(ceil_div(n * batch, profile.min_elements_per_core), profile.vector_cores)
     if not planned:
         blocks = min(blocks, batch)
         numbers["threads"] = max(1, min(ceil_div(batch, max(blocks, 1)), profile.simt_max_threads))

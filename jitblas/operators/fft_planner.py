@@ -17,10 +17,10 @@ from jitblas.operators.base import ceil_div, round_up
 WHOLE, COLUMNS, ROWS = range(3)
 KINDS = ("whole", "columns", "rows")
 
-LEAST_RADIX = 8
-"""Of the first stage of a contiguous transform: eight FP32 numbers are what registers are stored in parts of."""
-
 BLOCK_BYTES = 32
+"""What registers are stored in parts of."""
+
+CACHE_LINE = 64
 
 
 class Stage(NamedTuple):
@@ -109,7 +109,7 @@ class Geometry(NamedTuple):
     @property
     def padding(self) -> int:
         """Reals between the planes of a task: a cache line, so that they do not lie a power of two apart."""
-        return max(64, BLOCK_BYTES) // self.real
+        return CACHE_LINE // self.real
 
     def fits(self, made: Pass) -> bool:
         """Whether a pass's tasks fill registers, and find room in local memory with their tables."""
@@ -185,7 +185,7 @@ def _pass(geometry: Geometry, kind: int, points: int, before: int, after: int, b
     columns = 1 if kind == WHOLE else geometry.columns
     stages, table = [], 0
     right, done = points, columns
-    for number, radix in enumerate(radices(points, kind == WHOLE, geometry)):
+    for number, radix in enumerate(radices(points, kind, geometry)):
         right //= radix
         if kind == WHOLE and number == 0:
             lanes = geometry.lanes
@@ -203,22 +203,23 @@ def _pass(geometry: Geometry, kind: int, points: int, before: int, after: int, b
     return Pass(kind, geometry.height, points, columns, before, after, tuple(stages), buffers, row_table, table, turn)
 
 
-def radices(points: int, contiguous: bool, geometry: Geometry) -> list[int]:
+def radices(points: int, kind: int, geometry: Geometry) -> list[int]:
     """Factors of a pass, the number of points of a codelet each: as few as there can be.
 
     A contiguous transform begins with as many butterflies side by side as a register has lanes. Its first radix is at
     least that number or, where it is larger than codelets are, the number that a register is stored in parts of; the
-    second one then makes up for it.
+    second one then makes up for it. Columns have two stages at least: the first one reads what came, the last one
+    writes what goes.
     """
     exponent = points.bit_length() - 1
     most = geometry.profile.fft_radix.bit_length() - 1
 
-    def others(left: int) -> list[int]:
-        return [1 << one for one in _evenly(left, ceil_div(left, most))]
+    def others(left: int, stages: int = 1) -> list[int]:
+        return [1 << one for one in _evenly(left, max(stages, ceil_div(left, most)))]
 
-    if not contiguous:
-        return others(exponent)
-    least = max(geometry.height, LEAST_RADIX).bit_length() - 1
+    if kind != WHOLE:
+        return others(exponent, 2 if kind == COLUMNS else 1)
+    least = geometry.height.bit_length() - 1
     if geometry.height == geometry.lanes:
         return min(([1 << first, *others(exponent - first)] for first in range(least, most + 1)), key=len)
     second = geometry.lanes // geometry.height

@@ -22,6 +22,8 @@ class OperatorPlan(Plan):
     """The problem's transforms, of an array of shape (batch, n) or, with one batch, (n,)."""
 
     signature = "(x) or (x, out)"
+    name = "plan"
+    """For messages."""
     result = 1
     workspace = 2
 
@@ -55,14 +57,14 @@ class OperatorPlan(Plan):
 
     def _run(self, *arguments: Any) -> Any:
         x, out = arguments
-        what = self._transforms
-        source = as_operand(x, "plan", "x", self.handle.target)
-        result = as_operand(out, "plan", "out", self.handle.target, output=True)
+        what = self._transforms._replace(name=self.name)
+        source = as_operand(x, self.name, "x", self.handle.target)
+        result = as_operand(out, self.name, "out", self.handle.target, output=True)
         for name, operand in (("x", source), ("out", result)):
             if (operand.shape, operand.dtype) != (what.shape, what.dtype):
                 raise StatusError(
                     Status.INVALID_VALUE,
-                    "plan",
+                    self.name,
                     name,
                     f"{name} is {operand.dtype} of shape {operand.shape}; the plan is for {what.dtype} of shape "
                     f"{what.shape}: {what.problem}",

@@ -22,7 +22,7 @@ public:
         : x_(x),
           out_(out),
           table_(reinterpret_cast<__gm__ Real*>(table) + spec::kTables[pass]),
-          scale_(static_cast<Real>(tiling.scale)),
+          scale_(tiling.scale),
           direct_(kFillsRegisters && JITBLAS_DIRECT()),
           past_(direct_ && JITBLAS_PAST_CACHES(out, results)) {
         pipe_.InitBuffer(input_, spec::kBuffers[pass], WithSlack(Shape::kNumbers * kNumberBytes));
@@ -47,7 +47,6 @@ public:
         if (past_) {
             JITBLAS_PAST_CACHES_END();
         }
-        pipe_.Destroy();
     }
 
 private:
@@ -89,11 +88,8 @@ private:
         GlobalTensor<Real> global;
         global.SetGlobalBuffer(from);
         local = queue.AllocTensor<Real>();
-        const uint32_t length = bytes - 2 * VECTOR_REG_WIDTH;
-        if (length != 0) {
-            DataCopyPad(local, global, DataCopyExtParams{1, length, 0, 0, 0},
-                        DataCopyPadExtParams<Real>{false, 0, 0, 0});
-        }
+        DataCopyPad(local, global, DataCopyExtParams{1, bytes - 2 * VECTOR_REG_WIDTH, 0, 0, 0},
+                    DataCopyPadExtParams<Real>{false, 0, 0, 0});
         queue.EnQue(local);
         local = queue.DeQue<Real>();
         return (__ubuf__ Real*)local.GetPhyAddr();
@@ -158,9 +154,7 @@ private:
         if constexpr (Shape::kTurnReals != 0) {
             Release(turns_, turn_tensor);
         }
-        if constexpr (kSteps > 1) {
-            LaterSteps<1>(place, stages);
-        }
+        LaterSteps<1>(place, stages);
         if (!direct_) {
             output_.EnQue(output);
             output = output_.template DeQue<Real>();
@@ -195,8 +189,6 @@ private:
             asc_vf_call<TransposeStage<pass>>(to, from, pitch, turn, rows);
         } else if constexpr (kWhole) {
             asc_vf_call<FirstStage<pass>>(to, from, stages + Shape::Table(0));
-        } else if constexpr (kSteps == 1) {
-            asc_vf_call<OnlyStage<pass, kTurned>>(place.result, place.result_pitch, from, pitch, turn, scale_, past_);
         } else {
             asc_vf_call<ColumnsFirstStage<pass, kTurned>>(to, from, pitch, stages + Shape::Table(0), turn);
         }

@@ -26,20 +26,23 @@ struct InterleavedCodelet;
 template <uint32_t rows>
 struct Transposer;
 
+// How two registers are loaded from, and stored to, complex numbers, and one from a single real number.
+#ifdef JITBLAS_TWIN
+constexpr Reg::LoadDist kLoadPairs = kDouble ? Reg::LoadDist::DIST_DINTLV_B64 : Reg::LoadDist::DIST_DINTLV_B32;
+constexpr Reg::StoreDist kStorePairs = kDouble ? Reg::StoreDist::DIST_INTLV_B64 : Reg::StoreDist::DIST_INTLV_B32;
+constexpr Reg::LoadDist kLoadOne = kDouble ? Reg::LoadDist::DIST_BRC_B64 : Reg::LoadDist::DIST_BRC_B32;
+#else
+constexpr Reg::LoadDist kLoadPairs = Reg::LoadDist::DIST_DINTLV_B32;
+constexpr Reg::StoreDist kStorePairs = Reg::StoreDist::DIST_INTLV_B32;
+constexpr Reg::LoadDist kLoadOne = Reg::LoadDist::DIST_BRC_B32;
+#endif
+
+using AllLanes = decltype(Reg::CreateMask<Real, Reg::MaskPattern::ALL>());
+
 // Real and imaginary parts of the complex numbers at an address. Those of an inverse transform change places, here and
 // where results are stored: swap(fft(swap(x))) is the inverse of x.
 __simd_callee__ inline void LoadNumbers(Register& re, Register& im, __ubuf__ Real* from) {
-    Register& first = spec::kInverse ? im : re;
-    Register& second = spec::kInverse ? re : im;
-#ifdef JITBLAS_TWIN
-    if constexpr (kDouble) {
-        Reg::LoadAlign<Real, Reg::LoadDist::DIST_DINTLV_B64>(first, second, from);
-        return;
-    } else
-#endif
-    {
-        Reg::LoadAlign<Real, Reg::LoadDist::DIST_DINTLV_B32>(first, second, from);
-    }
+    Reg::LoadAlign<Real, kLoadPairs>(spec::kInverse ? im : re, spec::kInverse ? re : im, from);
 }
 
 // Asks for as many numbers, `ahead` reals from an address.
@@ -58,8 +61,8 @@ __simd_callee__ inline void PrefetchFar(__ubuf__ Real* from, int64_t ahead) {
 
 // The first `count` of a register's complex numbers, at most kLanes. `past`: where all of them are whole cache lines,
 // and nobody reads them soon, they go past caches, which only the twin has.
-template <uint32_t count, typename Mask>
-__simd_callee__ inline void StoreNumbers(__ubuf__ Real* to, Register& re, Register& im, bool past, Mask& all) {
+template <uint32_t count>
+__simd_callee__ inline void StoreNumbers(__ubuf__ Real* to, Register& re, Register& im, bool past, AllLanes& all) {
     static_cast<void>(past);
     Register& first = spec::kInverse ? im : re;
     Register& second = spec::kInverse ? re : im;
@@ -74,39 +77,25 @@ __simd_callee__ inline void StoreNumbers(__ubuf__ Real* to, Register& re, Regist
             mask = Reg::UpdateMask<Real>(reals);
             Reg::StoreAlign(to + kLanes, high, mask);
         }
-        return;
-    }
+    } else {
 #ifdef JITBLAS_TWIN
-    if (past) {
-        ::twin::StorePastCaches(to, first, second);
-        return;
-    }
-    if constexpr (kDouble) {
-        Reg::StoreAlign<Real, Reg::StoreDist::DIST_INTLV_B64>(to, first, second, all);
-        return;
-    } else
+        if (past) {
+            ::twin::StorePastCaches(to, first, second);
+            return;
+        }
 #endif
-    {
-        Reg::StoreAlign<Real, Reg::StoreDist::DIST_INTLV_B32>(to, first, second, all);
+        Reg::StoreAlign<Real, kStorePairs>(to, first, second, all);
     }
 }
 
 // One real number to all lanes.
 __simd_callee__ inline void LoadOne(Register& to, __ubuf__ Real* from) {
-#ifdef JITBLAS_TWIN
-    if constexpr (kDouble) {
-        Reg::LoadAlign<Real, Reg::LoadDist::DIST_BRC_B64>(to, from);
-        return;
-    } else
-#endif
-    {
-        Reg::LoadAlign<Real, Reg::LoadDist::DIST_BRC_B32>(to, from);
-    }
+    Reg::LoadAlign<Real, kLoadOne>(to, from);
 }
 
 // The first `count` lanes of a register.
-template <uint32_t count, typename Mask>
-__simd_callee__ inline void StoreLanes(__ubuf__ Real* to, Register& from, Mask& all) {
+template <uint32_t count>
+__simd_callee__ inline void StoreLanes(__ubuf__ Real* to, Register& from, AllLanes& all) {
     if constexpr (count < kLanes) {
         uint32_t left = count;
         Reg::MaskReg mask = Reg::UpdateMask<Real>(left);
@@ -117,8 +106,7 @@ __simd_callee__ inline void StoreLanes(__ubuf__ Real* to, Register& from, Mask& 
 }
 
 // (re, im) := (re, im) * (cosine, sine), in place.
-template <typename Mask>
-__simd_callee__ inline void Multiply(Register& re, Register& im, Register& cosine, Register& sine, Mask& all) {
+__simd_callee__ inline void Multiply(Register& re, Register& im, Register& cosine, Register& sine, AllLanes& all) {
     Register crossed;
     Reg::Mul(crossed, im, sine, all);
     Reg::Neg(crossed, crossed, all);

@@ -18,7 +18,7 @@ struct PassShape {
     static constexpr uint32_t kAfter = spec::kAfter[pass];
     static constexpr uint32_t kStages = spec::kStages[pass];
     static constexpr uint32_t kNumbers = kPoints * kColumns;  // complex, of a task
-    // Planes of real and imaginary parts, apart by what no power of two divides.
+    // Planes of real and imaginary parts, not a power of two apart.
     static constexpr uint32_t kPlane = kNumbers + spec::kPadding;
     static constexpr uint32_t kTileBytes = 2 * kPlane * sizeof(Real);
     static constexpr bool kScaled = spec::kScaled && pass + 1 == spec::kPasses;

@@ -10,8 +10,8 @@ template <uint32_t plane, uint32_t step>
 struct FromPlanes {
     __ubuf__ Real* from;
 
-    template <uint32_t k, typename Mask>
-    __simd_callee__ inline void Load(Register& re, Register& im, Mask&) const {
+    template <uint32_t k>
+    __simd_callee__ inline void Load(Register& re, Register& im, AllLanes&) const {
         Reg::LoadAlign(re, from + k * step);
         Reg::LoadAlign(im, from + k * step + plane);
     }
@@ -25,8 +25,8 @@ struct FromNumbers {
     int64_t step;
     int64_t ahead;
 
-    template <uint32_t k, typename Mask>
-    __simd_callee__ inline void Load(Register& re, Register& im, Mask&) const {
+    template <uint32_t k>
+    __simd_callee__ inline void Load(Register& re, Register& im, AllLanes&) const {
         if constexpr (asks) {
             PrefetchNumbers(from + k * step, ahead);
         }
@@ -42,8 +42,8 @@ struct FromTurnedNumbers {
     __ubuf__ Real* twiddles;
     uint32_t twiddle_step;
 
-    template <uint32_t k, typename Mask>
-    __simd_callee__ inline void Load(Register& re, Register& im, Mask& all) const {
+    template <uint32_t k>
+    __simd_callee__ inline void Load(Register& re, Register& im, AllLanes& all) const {
         Register cosine;
         Register sine;
         PrefetchNumbers(from + k * step, ahead);
@@ -61,8 +61,8 @@ struct FromTurnedRows {
     __ubuf__ Real* turn;
     __ubuf__ Real* rows;
 
-    template <uint32_t k, typename Mask>
-    __simd_callee__ inline void Load(Register& re, Register& im, Mask& all) const {
+    template <uint32_t k>
+    __simd_callee__ inline void Load(Register& re, Register& im, AllLanes& all) const {
         Register cosine;
         Register sine;
         Register row_cosine;
@@ -80,13 +80,13 @@ struct FromTurnedRows {
 // ---- Where they store to ------------------------------------------------------------------------------------------
 
 // Planes in UB, outputs `step` reals apart, each but the first times its twiddle.
-template <uint32_t plane, uint32_t step, uint32_t lanes>
+template <uint32_t plane, uint32_t step>
 struct ToPlanes {
     __ubuf__ Real* to;
     __ubuf__ Real* table;
 
-    template <uint32_t k, typename Mask>
-    __simd_callee__ inline void Store(Register& re, Register& im, Mask& all) const {
+    template <uint32_t k>
+    __simd_callee__ inline void Store(Register& re, Register& im, AllLanes& all) const {
         if constexpr (k != 0) {
             Register cosine;
             Register sine;
@@ -94,8 +94,8 @@ struct ToPlanes {
             LoadOne(sine, table + 2 * (k - 1) + 1);
             Multiply(re, im, cosine, sine, all);
         }
-        StoreLanes<lanes>(to + k * step, re, all);
-        StoreLanes<lanes>(to + k * step + plane, im, all);
+        Reg::StoreAlign(to + k * step, re, all);
+        Reg::StoreAlign(to + k * step + plane, im, all);
     }
 };
 
@@ -105,8 +105,8 @@ struct ToBlocks {
     __ubuf__ Real* to;
     __ubuf__ Real* table;
 
-    template <uint32_t k, typename Mask>
-    __simd_callee__ inline void Store(Register& re, Register& im, Mask& all) const {
+    template <uint32_t k>
+    __simd_callee__ inline void Store(Register& re, Register& im, AllLanes& all) const {
         if constexpr (k != 0) {
             constexpr uint32_t butterflies = kLanes / kDataBlock;
             Register cosine;
@@ -128,8 +128,8 @@ struct InTurn {
     __ubuf__ Real* to;
     __ubuf__ Real* table;
 
-    template <uint32_t k, typename Mask>
-    __simd_callee__ inline void Turn(Register& re, Register& im, Mask& all) const {
+    template <uint32_t k>
+    __simd_callee__ inline void Turn(Register& re, Register& im, AllLanes& all) const {
         if constexpr (k != 0) {
             Register cosine;
             Register sine;
@@ -139,19 +139,19 @@ struct InTurn {
         }
     }
 
-    template <uint32_t i, typename Mask>
-    __simd_callee__ inline void StoreReal(Register& part, Mask& all) const {
+    template <uint32_t i>
+    __simd_callee__ inline void StoreReal(Register& part, AllLanes& all) const {
         Store<i>(to, part, all);
     }
 
-    template <uint32_t i, typename Mask>
-    __simd_callee__ inline void StoreImaginary(Register& part, Mask& all) const {
+    template <uint32_t i>
+    __simd_callee__ inline void StoreImaginary(Register& part, AllLanes& all) const {
         Store<i>(to + plane, part, all);
     }
 
 private:
-    template <uint32_t i, typename Mask>
-    __simd_callee__ inline void Store(__ubuf__ Real* at, Register& part, Mask& all) const {
+    template <uint32_t i>
+    __simd_callee__ inline void Store(__ubuf__ Real* at, Register& part, AllLanes& all) const {
         constexpr uint32_t reals = factor * lanes;
         if constexpr (i * kLanes < reals) {
             StoreLanes<(reals - i * kLanes < kLanes ? reals - i * kLanes : kLanes)>(at + i * kLanes, part, all);
@@ -164,19 +164,19 @@ template <uint32_t plane, uint32_t rows, uint32_t columns>
 struct ToColumns {
     __ubuf__ Real* to;
 
-    template <uint32_t i, typename Mask>
-    __simd_callee__ inline void StoreReal(Register& part, Mask& all) const {
+    template <uint32_t i>
+    __simd_callee__ inline void StoreReal(Register& part, AllLanes& all) const {
         Store<i>(to, part, all);
     }
 
-    template <uint32_t i, typename Mask>
-    __simd_callee__ inline void StoreImaginary(Register& part, Mask& all) const {
+    template <uint32_t i>
+    __simd_callee__ inline void StoreImaginary(Register& part, AllLanes& all) const {
         Store<i>(to + plane, part, all);
     }
 
 private:
-    template <uint32_t i, typename Mask>
-    __simd_callee__ inline void Store(__ubuf__ Real* at, Register& part, Mask& all) const {
+    template <uint32_t i>
+    __simd_callee__ inline void Store(__ubuf__ Real* at, Register& part, AllLanes& all) const {
         static_assert(rows == kLanes || rows == kDataBlock, "a register holds one row, or a block of each of several");
         if constexpr (rows == kLanes) {
             Reg::StoreAlign(at + i * columns, part, all);
@@ -198,8 +198,8 @@ struct ToNumbers {
     __ubuf__ Real* next;
     int64_t next_step;
 
-    template <uint32_t k, typename Mask>
-    __simd_callee__ inline void Store(Register& re, Register& im, Mask& all) const {
+    template <uint32_t k>
+    __simd_callee__ inline void Store(Register& re, Register& im, AllLanes& all) const {
         if constexpr (scaled) {
             Reg::Muls(re, re, scale, all);
             Reg::Muls(im, im, scale, all);
@@ -257,10 +257,9 @@ __simd_vf__ inline void MiddleStage(__ubuf__ Real* to, __ubuf__ Real* from, __ub
     constexpr uint32_t right = Pass::Right(stage);
     auto all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
     for (uint16_t p = 0; p < right; ++p) {
-        for (uint16_t q = 0; q < (done + kLanes - 1) / kLanes; ++q) {
+        for (uint16_t q = 0; q < done / kLanes; ++q) {
             const FromPlanes<Pass::kPlane, right * done> source{from + p * done + q * kLanes};
-            const ToPlanes<Pass::kPlane, done, Lesser(done, kLanes)> sink{to + p * done * factor + q * kLanes,
-                                                                          table + p * 2 * (factor - 1)};
+            const ToPlanes<Pass::kPlane, done> sink{to + p * done * factor + q * kLanes, table + p * 2 * (factor - 1)};
             Codelet<factor>::Run(source, sink, all);
         }
     }
@@ -277,8 +276,7 @@ __simd_vf__ inline void ColumnsFirstStage(__ubuf__ Real* to, __ubuf__ Real* from
     auto all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
     for (uint16_t p = 0; p < right; ++p) {
         for (uint16_t q = 0; q < done / kLanes; ++q) {
-            const ToPlanes<Pass::kPlane, done, kLanes> sink{to + p * done * factor + q * kLanes,
-                                                            table + p * 2 * (factor - 1)};
+            const ToPlanes<Pass::kPlane, done> sink{to + p * done * factor + q * kLanes, table + p * 2 * (factor - 1)};
             if constexpr (turn) {
                 const FromTurnedNumbers source{from + p * pitch + q * 2 * kLanes, right * pitch, pitch,
                                                twiddles + 2 * p, 2 * right};
@@ -291,7 +289,7 @@ __simd_vf__ inline void ColumnsFirstStage(__ubuf__ Real* to, __ubuf__ Real* from
     }
 }
 
-constexpr uint32_t kMostAhead = 272 * 1024;
+constexpr uint32_t kMostAhead = 272 * 1024;  // bytes of a task that a second-level cache holds beside this one's
 
 // The last stage: outputs are `pitch` reals apart for each of the `columns` of a task. `past`: they go past caches. The
 // next task's numbers are at `next`, runs of `next_run` times `columns` numbers, `next_pitch` reals from one to the
@@ -319,23 +317,6 @@ __simd_vf__ inline void LastStage(__ubuf__ Real* to, int64_t pitch, __ubuf__ Rea
                 next + row / next_run * next_pitch + row % next_run * 2 * columns + q * 2 * kLanes,
                 rows / next_run * next_pitch};
             Codelet<factor>::Run(source, sink, all);
-        }
-    }
-}
-
-// Columns with one stage only.
-template <uint32_t pass, bool turn>
-__simd_vf__ inline void OnlyStage(__ubuf__ Real* to, int64_t to_pitch, __ubuf__ Real* from, int64_t pitch,
-                                  __ubuf__ Real* twiddles, Real scale, bool past) {
-    using Pass = PassShape<pass>;
-    constexpr uint32_t factor = Pass::Factor(0);
-    auto all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
-    for (uint16_t q = 0; q < Pass::kColumns / kLanes; ++q) {
-        const ToNumbers<kLanes, Pass::kScaled, false> sink{to + q * 2 * kLanes, to_pitch, scale, past, to, 0};
-        if constexpr (turn) {
-            Codelet<factor>::Run(FromTurnedNumbers{from + q * 2 * kLanes, pitch, 2 * kLanes, twiddles, 2}, sink, all);
-        } else {
-            Codelet<factor>::Run(FromNumbers<false>{from + q * 2 * kLanes, pitch, 0}, sink, all);
         }
     }
 }

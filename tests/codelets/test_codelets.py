@@ -10,10 +10,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from jitblas.codelets.expressions import Complex, Graph, Value
+from jitblas.codelets.expressions import INPUT, Complex, Graph, Value
 from jitblas.codelets.printer import interleaved_codelet, scalar_codelet, transposer, vector_codelet
-from jitblas.codelets.transform import evaluate, transform, unit_root
-from tests.transforms import numbers
+from jitblas.codelets.roots import unit_roots
+from jitblas.codelets.transform import transform
+from tests.transforms import evaluate, numbers
 
 SIZES = [1, 2, 4, 8, 16, 32, 64, 128]
 
@@ -38,7 +39,11 @@ def test_a_codelet_has_the_operations_of_the_split_radix(points: int) -> None:
 @pytest.mark.parametrize("points", SIZES)
 def test_nothing_is_computed_that_no_output_needs(points: int) -> None:
     what = transform(points)
-    assert what.needed() == list(range(len(what.graph.nodes)))
+    needed = {value.node for output in what.outputs for value in output}
+    for number in reversed(range(len(what.graph.nodes))):
+        node = what.graph.nodes[number]
+        assert number in needed
+        needed |= set() if node.kind == INPUT else set(node.operands)
 
 
 @pytest.mark.parametrize("points", [0, -4, 3, 12])
@@ -86,15 +91,14 @@ def test_negative_inputs_of_a_rotation_keep_their_sign() -> None:
 
 @pytest.mark.parametrize("denominator", [1, 2, 4, 8, 64, 2**20])
 def test_roots_of_unity_are_next_to_the_exact_ones(denominator: int) -> None:
-    for numerator in {0, 1, 3, denominator // 8, denominator // 3, -1, -denominator // 4, 5 * denominator + 1}:
-        cosine, sine = unit_root(numerator, denominator)
-        turn = float(Fraction(numerator, denominator) % 1)
-        root = cmath.exp(2j * math.pi * turn)
+    numerators = [0, 1, 3, denominator // 8, denominator // 3, -1, -denominator // 4, 5 * denominator + 1]
+    for numerator, cosine, sine in zip(numerators, *unit_roots(np.array(numerators), denominator), strict=True):
+        root = cmath.exp(2j * math.pi * float(Fraction(numerator, denominator) % 1))
         assert abs(cosine - root.real) <= 2.0**-52
         assert abs(sine - root.imag) <= 2.0**-52
         assert abs(math.hypot(cosine, sine) - 1) <= 2.0**-52
-    assert unit_root(1, 4) == (0.0, 1.0)
-    assert unit_root(1, 8) == (0.5**0.5, 0.5**0.5)
+    assert [float(part[0]) for part in unit_roots(np.array([1]), 4)] == [0.0, 1.0]
+    assert [float(part[0]) for part in unit_roots(np.array([1]), 8)] == [0.5**0.5, 0.5**0.5]
 
 
 def test_inputs_are_loaded_and_outputs_stored_once_each() -> None:

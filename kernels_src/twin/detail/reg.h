@@ -57,26 +57,26 @@ struct MaskReg {
     ::twin::Words select[::twin::kChunks];
 };
 
+}  // namespace Reg
+}  // namespace AscendC
+
+namespace twin {
+
 // What CreateMask<T, ALL> makes. Kept as what it is (`auto`) there is nothing for the compiler to follow, which
 // shortens the time that it takes over long straight code.
 struct FullMask {
     static constexpr bool all = true;
 
-    JITBLAS_INLINE operator MaskReg() const {
-        MaskReg mask;
+    JITBLAS_INLINE operator AscendC::Reg::MaskReg() const {
+        AscendC::Reg::MaskReg mask;
         mask.all = true;
         JITBLAS_UNROLL
         for (auto& select : mask.select) {
-            select = ~::twin::Words{};
+            select = ~Words{};
         }
         return mask;
     }
 };
-
-}  // namespace Reg
-}  // namespace AscendC
-
-namespace twin {
 
 // Writes the words or shorts whose word of `select` is set, and no other byte: behind a bound tensor the neighbours may
 // be another block's.
@@ -164,7 +164,7 @@ JITBLAS_INLINE void ZeroUnselected(AscendC::Reg::RegTensor<R>& value, const Asce
 }
 
 template <typename R>
-JITBLAS_INLINE void ZeroUnselected(AscendC::Reg::RegTensor<R>&, const AscendC::Reg::FullMask&) {}
+JITBLAS_INLINE void ZeroUnselected(AscendC::Reg::RegTensor<R>&, const FullMask&) {}
 
 // Chunks i and i + 1 of floats from a register of 16-bit elements, and into one.
 JITBLAS_INLINE void Widen(const AscendC::Reg::RegTensor<half>& from, int i, Floats* low, Floats* high) {
@@ -191,7 +191,7 @@ namespace AscendC {
 namespace Reg {
 
 template <typename T, MaskPattern pattern = MaskPattern::ALL>
-JITBLAS_INLINE FullMask CreateMask() {
+JITBLAS_INLINE ::twin::FullMask CreateMask() {
     static_assert(pattern == MaskPattern::ALL, "the twin knows MaskPattern::ALL; use UpdateMask for a count");
     return {};
 }
@@ -292,7 +292,6 @@ namespace twin {
 
 template <typename R, typename M, typename Operation>
 JITBLAS_INLINE void EachChunk(AscendC::Reg::RegTensor<R>& destination, M& mask, Operation op) {
-    static_assert(kSame<R, float> || kSame<R, double>, "arithmetic is on float and, in the twin alone, on double");
     JITBLAS_UNROLL
     for (int i = 0; i < kChunks; ++i) {
         destination.chunk[i] = op(i);
@@ -307,7 +306,6 @@ namespace Reg {
 
 template <typename T = DefaultType, typename R, typename M>
 JITBLAS_INLINE void Duplicate(RegTensor<R>& destination, typename ::twin::Itself<R>::Type value, M& mask) {
-    static_assert(::twin::kComputes<R>, "arithmetic is on float and, in the twin alone, on double");
     JITBLAS_UNROLL
     for (int i = 0; i < ::twin::kChunks; ++i) {
         destination.chunk[i] = ::twin::Broadcast(value);
@@ -317,7 +315,6 @@ JITBLAS_INLINE void Duplicate(RegTensor<R>& destination, typename ::twin::Itself
 
 template <typename T = DefaultType, typename R, typename M>
 JITBLAS_INLINE void Add(RegTensor<R>& destination, RegTensor<R>& a, RegTensor<R>& b, M& mask) {
-    static_assert(::twin::kComputes<R>, "arithmetic is on float and, in the twin alone, on double");
     JITBLAS_UNROLL
     for (int i = 0; i < ::twin::kChunks; ++i) {
         destination.chunk[i] = a.chunk[i] + b.chunk[i];
@@ -327,7 +324,6 @@ JITBLAS_INLINE void Add(RegTensor<R>& destination, RegTensor<R>& a, RegTensor<R>
 
 template <typename T = DefaultType, typename R, typename M>
 JITBLAS_INLINE void Sub(RegTensor<R>& destination, RegTensor<R>& a, RegTensor<R>& b, M& mask) {
-    static_assert(::twin::kComputes<R>, "arithmetic is on float and, in the twin alone, on double");
     JITBLAS_UNROLL
     for (int i = 0; i < ::twin::kChunks; ++i) {
         destination.chunk[i] = a.chunk[i] - b.chunk[i];
@@ -337,7 +333,6 @@ JITBLAS_INLINE void Sub(RegTensor<R>& destination, RegTensor<R>& a, RegTensor<R>
 
 template <typename T = DefaultType, typename R, typename M>
 JITBLAS_INLINE void Mul(RegTensor<R>& destination, RegTensor<R>& a, RegTensor<R>& b, M& mask) {
-    static_assert(::twin::kComputes<R>, "arithmetic is on float and, in the twin alone, on double");
     JITBLAS_UNROLL
     for (int i = 0; i < ::twin::kChunks; ++i) {
         destination.chunk[i] = a.chunk[i] * b.chunk[i];
@@ -347,7 +342,6 @@ JITBLAS_INLINE void Mul(RegTensor<R>& destination, RegTensor<R>& a, RegTensor<R>
 
 template <typename T = DefaultType, typename R, typename M>
 JITBLAS_INLINE void Muls(RegTensor<R>& destination, RegTensor<R>& a, typename ::twin::Itself<R>::Type scalar, M& mask) {
-    static_assert(::twin::kComputes<R>, "arithmetic is on float and, in the twin alone, on double");
     JITBLAS_UNROLL
     for (int i = 0; i < ::twin::kChunks; ++i) {
         destination.chunk[i] = a.chunk[i] * ::twin::Broadcast(scalar);
@@ -357,7 +351,6 @@ JITBLAS_INLINE void Muls(RegTensor<R>& destination, RegTensor<R>& a, typename ::
 
 template <typename T = DefaultType, typename R, typename M>
 JITBLAS_INLINE void Adds(RegTensor<R>& destination, RegTensor<R>& a, typename ::twin::Itself<R>::Type scalar, M& mask) {
-    static_assert(::twin::kComputes<R>, "arithmetic is on float and, in the twin alone, on double");
     JITBLAS_UNROLL
     for (int i = 0; i < ::twin::kChunks; ++i) {
         destination.chunk[i] = a.chunk[i] + ::twin::Broadcast(scalar);
@@ -369,7 +362,6 @@ JITBLAS_INLINE void Adds(RegTensor<R>& destination, RegTensor<R>& a, typename ::
 template <typename T = DefaultType, typename R, typename M>
 JITBLAS_INLINE void Axpy(RegTensor<R>& destination, RegTensor<R>& source, typename ::twin::Itself<R>::Type scalar,
                          M& mask) {
-    static_assert(::twin::kComputes<R>, "arithmetic is on float and, in the twin alone, on double");
     JITBLAS_UNROLL
     for (int i = 0; i < ::twin::kChunks; ++i) {
         destination.chunk[i] =
@@ -381,7 +373,6 @@ JITBLAS_INLINE void Axpy(RegTensor<R>& destination, RegTensor<R>& source, typena
 // destination := a * b + destination, rounded once.
 template <typename T = DefaultType, typename R, typename M>
 JITBLAS_INLINE void MulAddDst(RegTensor<R>& destination, RegTensor<R>& a, RegTensor<R>& b, M& mask) {
-    static_assert(::twin::kComputes<R>, "arithmetic is on float and, in the twin alone, on double");
     JITBLAS_UNROLL
     for (int i = 0; i < ::twin::kChunks; ++i) {
         destination.chunk[i] = ::twin::FusedMultiplyAdd(a.chunk[i], b.chunk[i], destination.chunk[i]);
@@ -392,7 +383,6 @@ JITBLAS_INLINE void MulAddDst(RegTensor<R>& destination, RegTensor<R>& a, RegTen
 // destination := destination * a + b, rounded once.
 template <typename T = DefaultType, typename R, typename M>
 JITBLAS_INLINE void MulDstAdd(RegTensor<R>& destination, RegTensor<R>& a, RegTensor<R>& b, M& mask) {
-    static_assert(::twin::kComputes<R>, "arithmetic is on float and, in the twin alone, on double");
     JITBLAS_UNROLL
     for (int i = 0; i < ::twin::kChunks; ++i) {
         destination.chunk[i] = ::twin::FusedMultiplyAdd(destination.chunk[i], a.chunk[i], b.chunk[i]);
