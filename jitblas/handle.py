@@ -242,7 +242,11 @@ class Workspace(Unique):
         if not self.owned or nbytes > WORKSPACE_CAP:
             limit = f"the cap is {WORKSPACE_CAP}" if self.owned else f"the workspace given has {self.size}"
             raise StatusError(
-                Status.ALLOC_FAILED, "workspace", "workspace", f"{nbytes} bytes of workspace are needed, {limit}"
+                Status.ALLOC_FAILED,
+                "workspace",
+                "workspace",
+                f"{nbytes} bytes of workspace are needed, {limit}; give Handle(workspace=...) "
+                "as many, or do less in a call",
             )
         self.release()
         size = max(nbytes, WORKSPACE_BYTES)

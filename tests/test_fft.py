@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from jitblas.handle import Handle, default_handle
 from jitblas.hardware import HOST
 from jitblas.operators.fft import MOST_POINTS
 from tests.operands import refused
-from tests.transforms import KINDS, aligned, assert_close, exact, numbers, relative_error
+from tests.transforms import KINDS, ROUNDING, Array, aligned, assert_close, exact, numbers, relative_error
 
 fft, ifft = jitblas.fft.fft, jitblas.fft.ifft
 
@@ -121,7 +123,8 @@ def test_arguments_are_numpys(
         x = wide[..., ::2]
     ours, theirs = (ifft, np.fft.ifft) if inverse else (fft, np.fft.fft)
     for number in (axis, axis - len(whole)):
-        got, wanted = ours(x, points, number, norm), theirs(x, points, number, norm)
+        got = ours(x, points, number, norm)
+        wanted = theirs(x.astype("f4") if dtype == "f2" else x, points, number, norm)  # NumPy scales in half precision
         assert got.dtype == wanted.dtype
         assert got.shape == wanted.shape
         assert relative_error(got, wanted) <= 1e-5
@@ -134,6 +137,25 @@ def test_lists_numbers_and_objects_with_memory() -> None:
     assert fft([1, 2, 3, 4]).tolist() == [10, -2 + 2j, -2, -2 - 2j]
     assert fft((1.0, -1.0)).dtype == np.complex128
     assert fft([[1, 2], [3, 4]], axis=0).tolist() == [[4, 6], [-2, -2]]
+
+
+def test_memory_of_either_byte_order() -> None:
+    class Memory:
+        def __init__(self, array: Array) -> None:
+            self.array, self.__array_interface__ = array, array.__array_interface__
+
+    for dtype in (">c16", "<c16", ">c8", ">f4", ">i4"):
+        assert fft(Memory(np.ones(4, dtype))).tolist() == [4, 0, 0, 0]
+
+
+def test_short_transforms_are_within_a_few_roundings() -> None:
+    for kind in KINDS.values():
+        for points in (2, 4, 8, 16, 32):
+            for norm in (None, "ortho"):
+                x = numbers((20000, points), kind, seed=points)
+                wanted = np.fft.fft(x.astype(np.clongdouble if kind == np.complex128 else complex), norm=norm)
+                distance = np.linalg.norm((fft(x, norm=norm) - wanted).astype(complex), axis=1)
+                assert (distance <= 3.5 * ROUNDING[kind.name] * np.linalg.norm(wanted.astype(complex), axis=1)).all()
 
 
 def test_tensors_of_torch_give_tensors() -> None:
@@ -235,6 +257,19 @@ def test_device_arrays_are_taken_as_they_are() -> None:
     assert re.search("x: it is fp32", refused(Status.INVALID_VALUE, lambda: fft(jitblas.zeros(8))))
 
 
+def test_a_handle_that_made_transforms_goes_with_its_last_reference() -> None:
+    handle = Handle()
+    for x in (numbers(64, np.complex64), numbers((2, 64), complex), [1, 2]):
+        fft(x, handle=handle)
+    gone = weakref.ref(handle)
+    gc.disable()
+    try:
+        del handle
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
 def test_threads_with_handles_of_their_own() -> None:
     x = numbers((8, 4096), complex)
     wanted = [fft(row).tobytes() for row in x]
@@ -257,6 +292,8 @@ REFUSED = [
     (lambda: fft(np.ones(8), 1000), Status.NOT_SUPPORTED, "the nearest are 512 and 1024"),
     (lambda: fft(np.ones(8), MOST_POINTS + 1), Status.NOT_SUPPORTED, f"up to {MOST_POINTS}.* the nearest is"),
     (lambda: fft(np.ones(8), 2 * MOST_POINTS), Status.NOT_SUPPORTED, f"up to {MOST_POINTS}"),
+    (lambda: jitblas.fft.plan(2 * MOST_POINTS), Status.NOT_SUPPORTED, f"up to {MOST_POINTS}"),
+    (lambda: jitblas.fft.plan(12), Status.NOT_SUPPORTED, "the nearest are 8 and 16"),
     (lambda: fft(np.ones(8), 0), Status.INVALID_VALUE, "0 points; at least 1"),
     (lambda: fft(np.ones(8), -4), Status.INVALID_VALUE, "-4 points; at least 1"),
     (lambda: fft(np.ones(0)), Status.INVALID_VALUE, "0 points; at least 1"),
@@ -278,16 +315,35 @@ def test_what_is_refused_says_what_is_accepted(call: Any, status: Status, messag
 
 
 def test_read_only_outputs_and_masked_arrays_are_refused() -> None:
-    out = np.ones(8, complex)
-    out.flags.writeable = False
-    assert re.search("read-only", refused(Status.INVALID_VALUE, lambda: fft(np.ones(8), out=out)))
+    assert re.search("read-only", refused(Status.INVALID_VALUE, lambda: fft(np.ones(8), out=read_only(8))))
     assert re.search("mask", refused(Status.INVALID_VALUE, lambda: fft(np.ma.masked_array(np.ones(8)))))
+    shared = np.lib.stride_tricks.as_strided(np.zeros(40, complex), (4, 8), (16, 16))
+    for out in (np.lib.stride_tricks.as_strided(shared, (4, 8), (0, 16)), shared):
+        assert "share memory" in refused(Status.INVALID_VALUE, lambda out=out: fft(np.ones((4, 8)), out=out))
+        assert "share memory" in refused(Status.INVALID_VALUE, lambda out=out: fft(np.ones((4, 8), complex), out=out))
+        assert not out.any()
+    message = refused(Status.INVALID_VALUE, lambda: fft(np.ones(8, complex), out=read_only(8)))
+    assert message.startswith("fft: ") and "read-only" in message
+    for wrong in (["ortho"], np.ones(2), 7):
+        assert "'ortho'" in refused(Status.INVALID_VALUE, lambda wrong=wrong: fft(np.ones(8, complex), norm=wrong))
+    for call in (
+        lambda: fft(np.ones(8), axis=1.0), lambda: fft(np.ones(8), 4.0), lambda: fft(np.ones(8), axis=None),
+        lambda: jitblas.fft.plan(8.0), lambda: jitblas.fft.plan(8, handle=3), lambda: fft(np.ones(8), handle=3),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=r"^fft(\.plan)?: (n|axis|handle) is a"):
+            call()
     with pytest.raises(TypeError):
         fft("abc")
     with pytest.raises(TypeError):
         fft(np.ones(8), 4.0)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         fft([[1, 2], [3]])
+
+
+def read_only(points: int) -> Array:
+    out = np.ones(points, complex)
+    out.flags.writeable = False
+    return out
 
 
 def test_a_workspace_that_is_too_small_names_what_is_needed() -> None:

@@ -39,7 +39,7 @@ COMPUTED_IN = {
 }  # fmt: skip
 """Word of an array's type -> type of its transform, as NumPy has it."""
 
-NORMS = (None, "backward", "ortho", "forward")
+NORMS = ("backward", "ortho", "forward")
 
 CACHE_LINE = 64
 
@@ -66,7 +66,8 @@ def fft(
     n : points, a power of two up to 2^26: x is cut off or continued with zeros; None: as many as x has
     axis : along which to transform; the others are batches
     norm : None or "backward": not scaled; "ortho": times n^-1/2; "forward": times 1/n
-    out : an array of the result's shape and type to write to; it may be x
+    out : an array of the result's shape to write to, complex64 or complex128, which is then what is computed in; it may
+        be x
     handle : None: this thread's handle of the default target
 
     Returns
@@ -79,16 +80,16 @@ def fft(
     ------
     StatusError
         NOT_SUPPORTED: another length (the message names the nearest that work) or type; complex128 on ascend950pr.
-        INVALID_VALUE: the shapes of x and out, or axis, do not fit; out is read-only. ALLOC_FAILED: the handle's
-        workspace is too small: transforms that take several passes need as many bytes as the result has, many of
-        them less; `jitblas show` says how many.
+        INVALID_VALUE: the shapes of x and out, or axis, do not fit; out is read-only or its elements share memory.
+        ALLOC_FAILED: the handle's workspace is too small: transforms that take several passes need as many bytes as
+        the result has, many of them less; `jitblas show` says how many.
     TypeError
         x, n, axis or out is of a type that means nothing here.
 
     Notes
     -----
-    The relative L2 error is below eps sqrt(log2 n), eps = 2^-24 (complex64) or 2^-53, and the same call gives the same
-    bits every time, whatever the number of threads. Numbers that do not lie one after the other along the axis, or are
+    The relative L2 error is below eps sqrt(log2 n), eps = 2^-24 (complex64) or 2^-53, and below 3.5 eps for fewer than 64
+    points, where single roundings show. The same call gives the same bits every time, whatever the number of threads. Numbers that do not lie one after the other along the axis, or are
     of another type, are copied first; DeviceArrays are taken as they are, and must. Results larger than the caches are
     written fastest to memory that begins at a multiple of 64 bytes, as new arrays do. NumPy arrays on ascend950pr are
     staged through device memory by copies.
@@ -155,17 +156,19 @@ def plan(
     >>> transform(numpy.ones(4, "complex64"))
     array([4.+0.j, 0.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
     """
+    handle = chosen_handle(handle, "fft.plan")
     word = _complex_word(dtype)
     if direction not in ("forward", "inverse"):
         raise invalid("fft", "direction", f"it is {direction!r}; 'forward' and 'inverse' are accepted")
-    line = f"fft:n={index(n)},batch={index(batch)},dtype={word},dir={direction},norm={_checked_norm('fft', norm)}"
+    points, count = _whole("fft.plan", "n", n), _whole("fft.plan", "batch", batch)
+    line = f"fft:n={points},batch={count},dtype={word},dir={direction},norm={_checked_norm('fft', norm)}"
     return plan_problem(Problem.parse(line), handle=handle)
 
 
 def _complex_word(dtype: Any) -> str:
     try:
-        word = dtype if dtype in tuple(ITEM_BYTES) else word_of(np.dtype(dtype))
-    except TypeError:
+        word = dtype if isinstance(dtype, str) and dtype in ITEM_BYTES else word_of(np.dtype(dtype))
+    except (TypeError, ValueError):
         word = ""
     if word not in ITEM_BYTES:
         raise StatusError(
@@ -175,7 +178,7 @@ def _complex_word(dtype: Any) -> str:
 
 
 def _checked_norm(name: str, norm: str | None) -> str:
-    if norm not in NORMS:
+    if norm is not None and not (isinstance(norm, str) and norm in NORMS):
         raise invalid(name, "norm", f"it is {norm!r}; None, 'backward', 'ortho' and 'forward' are accepted")
     return norm or "backward"
 
@@ -206,11 +209,11 @@ def _transform(
     name: str, direction: str, x: Any, n: int | None, axis: int, norm: str | None, out: Any, handle: Handle | None
 ) -> Any:
     handle = chosen_handle(handle, name)
+    norm = _checked_norm(name, norm)
     if type(x) is np.ndarray and n is None and axis == -1:
         shortly = _planned(handle, direction, x, norm, out)
         if shortly is not None:
             return shortly(x, out)
-    norm = _checked_norm(name, norm)
     if isinstance(x, (list, tuple, int, float, complex, np.generic)):
         x = _from_list(name, x)
     source = as_operand(x, name, "x", handle.target)
@@ -223,7 +226,7 @@ def _transform(
             f"x is {source.dtype}; complex64, complex128, and real and whole numbers of up to 64 bits are accepted",
         )
     axis = _checked_axis(name, axis, source.shape)
-    points = source.shape[axis] if n is None else index(n)
+    points = source.shape[axis] if n is None else _whole(name, "n", n)
     if points < 1:
         raise invalid(name, "x" if n is None else "n", f"{points} points; at least 1 is needed")
     shape = (*source.shape[:axis], points, *source.shape[axis + 1 :])
@@ -251,7 +254,7 @@ def _transform(
     return out
 
 
-def _planned(handle: Handle, direction: str, x: Array, norm: str | None, out: Any) -> Any:
+def _planned(handle: Handle, direction: str, x: Array, norm: str, out: Any) -> Any:
     """The handle's plan for arrays that are what plans take, made at the first such call; None for any others."""
     shape, dtype = x.shape, x.dtype
     if out is not None and (type(out) is not np.ndarray or out.shape != shape or out.dtype is not dtype):
@@ -260,13 +263,11 @@ def _planned(handle: Handle, direction: str, x: Array, norm: str | None, out: An
     known: Any = handle.prepared.get(what)
     if known is None and (len(shape) == 1 or (len(shape) == 2 and shape[0] > 1)) and shape[-1] > 0:
         word = word_of(dtype)
-        if word in ITEM_BYTES and shape[-1] & (shape[-1] - 1) == 0 and norm in NORMS:
+        if word in ITEM_BYTES and shape[-1] & (shape[-1] - 1) == 0:
             batch = shape[0] if len(shape) == 2 else 1
             # The handle keeps the plan, so the plan must not keep the handle.
             kept_by: Any = weakref.proxy(handle)
-            known = plan(
-                shape[-1], batch=batch, dtype=word, direction=direction, norm=norm or "backward", handle=kept_by
-            )
+            known = plan(shape[-1], batch=batch, dtype=word, direction=direction, norm=norm, handle=kept_by)
             known.name = "fft" if direction == "forward" else "ifft"
             remember(handle, what, known)
     return known
@@ -285,8 +286,15 @@ def _from_list(name: str, values: Any) -> Array:
         raise TypeError(f"{name}: x is no array of numbers: {error}") from None
 
 
+def _whole(name: str, argument: str, value: Any) -> int:
+    try:
+        return index(value)
+    except TypeError:
+        raise TypeError(f"{name}: {argument} is a {type(value).__name__}; a whole number is accepted") from None
+
+
 def _checked_axis(name: str, axis: int, shape: tuple[int, ...]) -> int:
-    place = index(axis)
+    place = _whole(name, "axis", axis)
     if not -len(shape) <= place < len(shape):
         raise invalid(name, "axis" if shape else "x", f"there is no axis {place} in shape {shape}")
     return place % len(shape)
@@ -326,8 +334,15 @@ def make_transforms(
     rows = _are_rows(source, what)
     if not rows and source.device:
         raise invalid(what.name, "x", _unlike_rows(source, what))
-    if not _are_rows(result, what) and result.device:
-        raise invalid(what.name, "out", _unlike_rows(result, what))
+    if not _are_rows(result, what):
+        if result.device:
+            raise invalid(what.name, "out", _unlike_rows(result, what))
+        if _shares_memory(result):
+            raise invalid(
+                what.name,
+                "out",
+                f"its elements share memory (strides of {result.strides} bytes), and would be written; give a copy",
+            )
     written = _span(result)
     if not rows or (source.address != result.address and _overlap(_span(source), written)):
         source = _copied_rows(handle, what, source)
@@ -371,6 +386,19 @@ def _are_rows(operand: Operand, what: Transforms) -> bool:
     return True
 
 
+def _shares_memory(operand: Operand) -> bool:
+    """Whether some of its elements may be one place: axes, by their strides, do not step over what lies within."""
+    size = operand.itemsize
+    for stride, length in sorted(
+        (abs(stride), length) for stride, length in zip(operand.strides, operand.shape, strict=True)
+    ):
+        if length > 1:
+            if stride < size:
+                return True
+            size = (length - 1) * stride + size
+    return False
+
+
 def _unlike_rows(operand: Operand, what: Transforms) -> str:
     return (
         f"it is {operand.dtype} of shape {operand.shape} with strides of {operand.strides} bytes; in device memory "
@@ -396,8 +424,8 @@ def _operand(array: Array, what: Transforms) -> Operand:
 
 def _view(operand: Operand) -> Array:
     """A NumPy view of an operand in host memory."""
-    if isinstance(operand.owner, np.ndarray):
-        return operand.owner
+    if hasattr(operand.owner, "__array_interface__"):
+        return np.asarray(operand.owner)
     kind = numpy_dtype(operand.dtype) if operand.dtype in NUMBERS else np.dtype(operand.dtype)
     return np.asarray(AddressHolder(operand.address, operand.shape, kind, operand.strides))
 

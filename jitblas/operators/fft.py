@@ -170,15 +170,15 @@ def describe(problem: Problem, profile: Profile) -> list[str]:
             f"{2 * n * batch * ITEM_BYTES[dtype]} bytes moved, {one.table_reals * ITEM_BYTES[dtype] // 2} of tables"
         )
         for stage in one.stages:
-            codelet_flops += sum(transform(stage.radix).operations()) * (n // stage.radix) * batch
-            twiddle_flops += FLOPS_PER_TWIDDLE * (stage.radix - 1) * (n // stage.radix) * batch * (stage.right > 1)
-        twiddle_flops += FLOPS_PER_TWIDDLE * (2 if one.kind == ROWS else 1) * n * batch * (one.turn > 0)
+            codelet_flops += sum(transform(stage.radix).operations()) * (n // stage.radix)
+            twiddle_flops += FLOPS_PER_TWIDDLE * (stage.radix - 1) * (n // stage.radix) * (stage.right > 1)
+        twiddle_flops += FLOPS_PER_TWIDDLE * (2 if one.kind == ROWS else 1) * n * (one.turn > 0)
     share = codelet_flops / (codelet_flops + twiddle_flops)
     return [
         *lines,
         f"moved      {2 * n * batch * ITEM_BYTES[dtype] * len(planned)} bytes in {len(planned)} pass(es)",
-        f"flops      {flops(problem)} counted as 5 n log2 n; {codelet_flops + twiddle_flops} made, {share:.0%} in "
-        f"codelets, the others by twiddles",
+        f"flops      {flops(problem)} counted as 5 n log2 n; {(codelet_flops + twiddle_flops) * batch} made, {share:.0%} "
+        f"in codelets, the others by twiddles",
     ]
 
 
