@@ -88,11 +88,12 @@ def fft(
 
     Notes
     -----
-    The relative L2 error is below eps sqrt(log2 n), eps = 2^-24 (complex64) or 2^-53, and below 3.5 eps for fewer than 64
-    points, where single roundings show. The same call gives the same bits every time, whatever the number of threads. Numbers that do not lie one after the other along the axis, or are
-    of another type, are copied first; DeviceArrays are taken as they are, and must. Results larger than the caches are
-    written fastest to memory that begins at a multiple of 64 bytes, as new arrays do. NumPy arrays on ascend950pr are
-    staged through device memory by copies.
+    The relative L2 error is below eps sqrt(log2 n), eps = 2^-24 (complex64) or 2^-53, and below 3.5 eps for fewer than
+    64 points, where single roundings show. The same call gives the same bits every time, whatever the number of
+    threads. Numbers that do not lie one after the other along the axis, or are of another type, are copied first;
+    DeviceArrays are taken as they are, and must. Results larger than the caches are written fastest to memory that
+    begins at a multiple of 64 bytes, as new arrays do. NumPy arrays on ascend950pr are staged through device memory by
+    copies.
 
     Examples
     --------

@@ -174,11 +174,11 @@ def describe(problem: Problem, profile: Profile) -> list[str]:
             twiddle_flops += FLOPS_PER_TWIDDLE * (stage.radix - 1) * (n // stage.radix) * (stage.right > 1)
         twiddle_flops += FLOPS_PER_TWIDDLE * (2 if one.kind == ROWS else 1) * n * (one.turn > 0)
     share = codelet_flops / (codelet_flops + twiddle_flops)
+    made = (codelet_flops + twiddle_flops) * batch
     return [
         *lines,
         f"moved      {2 * n * batch * ITEM_BYTES[dtype] * len(planned)} bytes in {len(planned)} pass(es)",
-        f"flops      {flops(problem)} counted as 5 n log2 n; {(codelet_flops + twiddle_flops) * batch} made, {share:.0%} "
-        f"in codelets, the others by twiddles",
+        f"flops      {flops(problem)} counted as 5 n log2 n; {made} made, {share:.0%} in codelets, others by twiddles",
     ]
 
 
