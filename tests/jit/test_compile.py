@@ -153,7 +153,7 @@ def result(dtype):
 assert result("f4") == 3
 header = kernels / "twin" / "detail" / "reg.h"
 text = header.read_text()
-before, axpy, after = text.partition("void Axpy(RegTensor<float>&")
+before, axpy, after = text.partition("void Axpy(RegTensor<R>&")
 edited = before + axpy + after.replace("destination.chunk[i]);", "destination.chunk[i] + 1.0f);", 1)
 assert edited != text
 header.write_text(edited)
