@@ -8,8 +8,8 @@ import numpy as np
 
 from jitblas.arrays import as_operand, numpy_dtype
 from jitblas.errors import Status, StatusError
+from jitblas.fft.rows import Transforms, make_transforms, new_result, new_rows
 from jitblas.fft.tables import table_on
-from jitblas.fft.transforms import Transforms, make_transforms, new_result, new_rows
 from jitblas.handle import Handle
 from jitblas.plans import Plan, array_type
 from jitblas.problem import Problem
