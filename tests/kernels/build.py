@@ -40,8 +40,9 @@ def library(name: str) -> ctypes.CDLL:
     return loaded
 
 
-def recipe(name: str) -> Recipe:
-    text = (SOURCES / f"{name}.asc").read_text(encoding="utf-8")
+def recipe(name: str, more: str = "") -> Recipe:
+    """sources/<name>.asc, with more of the kind behind it."""
+    text = (SOURCES / f"{name}.asc").read_text(encoding="utf-8") + more
     kernels = config.kernels_folder()
     what = keys.digest(
         [

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jitblas.errors import CompileError
+from jitblas.jit import artifacts
 from tests.kernels import lanes
-from tests.kernels.build import run
+from tests.kernels.build import recipe, run
 from tests.reference import assert_same_bits, bits, fused_multiply_add, numbers
 
 LANES = 64
@@ -33,6 +35,22 @@ def operate(operation: str, operands: list[Array], number: float, selected: int,
     shown = np.full(2 * LANES, 77, "f4")
     run("registers", operation, *operands, shown, float(number), selected, stored)
     return shown
+
+
+COMPUTED = """
+void Computed(AscendC::Reg::RegTensor<%s>& a) {
+    %s mask = AscendC::Reg::CreateMask<float, AscendC::Reg::MaskPattern::ALL>();
+    AscendC::Reg::Add(a, a, a, mask);
+}
+"""
+
+
+@pytest.mark.parametrize("mask", ["auto", "AscendC::Reg::MaskReg"])
+def test_arithmetic_is_refused_on_registers_of_16_bit_elements(mask: str) -> None:
+    for element in ("half", "bfloat16_t"):
+        with pytest.raises(CompileError, match="arithmetic is on float"):
+            artifacts.obtain(recipe("registers", COMPUTED % (element, mask)))
+    artifacts.obtain(recipe("registers", COMPUTED % ("float", mask)))
 
 
 @pytest.mark.parametrize("operation", list(OPERATIONS))

@@ -153,8 +153,10 @@ JITBLAS_INLINE Vector Selected(Vector value, Words select) {
     return reinterpret_cast<Vector>(reinterpret_cast<Words>(value) & select);
 }
 
+// What every operation ends with, and where it is refused for registers that are not computed with.
 template <typename R>
 JITBLAS_INLINE void ZeroUnselected(AscendC::Reg::RegTensor<R>& value, const AscendC::Reg::MaskReg& mask) {
+    static_assert(kComputes<R>, "arithmetic is on float and, in the twin alone, on double; cast others first");
     if (!mask.all) {
         JITBLAS_UNROLL
         for (int i = 0; i < kChunks; ++i) {
@@ -164,7 +166,9 @@ JITBLAS_INLINE void ZeroUnselected(AscendC::Reg::RegTensor<R>& value, const Asce
 }
 
 template <typename R>
-JITBLAS_INLINE void ZeroUnselected(AscendC::Reg::RegTensor<R>&, const FullMask&) {}
+JITBLAS_INLINE void ZeroUnselected(AscendC::Reg::RegTensor<R>&, const FullMask&) {
+    static_assert(kComputes<R>, "arithmetic is on float and, in the twin alone, on double; cast others first");
+}
 
 // Chunks i and i + 1 of floats from a register of 16-bit elements, and into one.
 JITBLAS_INLINE void Widen(const AscendC::Reg::RegTensor<half>& from, int i, Floats* low, Floats* high) {
@@ -284,25 +288,6 @@ JITBLAS_INLINE void Cast(S& destination, V& source, M& mask) {
         }
     }
 }
-
-}  // namespace Reg
-}  // namespace AscendC
-
-namespace twin {
-
-template <typename R, typename M, typename Operation>
-JITBLAS_INLINE void EachChunk(AscendC::Reg::RegTensor<R>& destination, M& mask, Operation op) {
-    JITBLAS_UNROLL
-    for (int i = 0; i < kChunks; ++i) {
-        destination.chunk[i] = op(i);
-    }
-    ZeroUnselected(destination, mask);
-}
-
-}  // namespace twin
-
-namespace AscendC {
-namespace Reg {
 
 template <typename T = DefaultType, typename R, typename M>
 JITBLAS_INLINE void Duplicate(RegTensor<R>& destination, typename ::twin::Itself<R>::Type value, M& mask) {

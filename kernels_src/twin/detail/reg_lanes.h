@@ -158,14 +158,21 @@ JITBLAS_INLINE void Select(RegTensor<float>& destination, RegTensor<float>& a, R
 
 template <typename T = DefaultType, typename R, typename M>
 JITBLAS_INLINE void Neg(RegTensor<R>& destination, RegTensor<R>& source, M& mask) {
-    ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) { return -source.chunk[i]; });
+    JITBLAS_UNROLL
+    for (int i = 0; i < ::twin::kChunks; ++i) {
+        destination.chunk[i] = -source.chunk[i];
+    }
+    ::twin::ZeroUnselected(destination, mask);
 }
 
 template <typename T = DefaultType, typename M>
 JITBLAS_INLINE void Abs(RegTensor<float>& destination, RegTensor<float>& source, M& mask) {
-    ::twin::EachChunk(destination, mask, [&](int i) __attribute__((always_inline)) {
-        return reinterpret_cast<::twin::Floats>(reinterpret_cast<::twin::Words>(source.chunk[i]) & 0x7fffffffu);
-    });
+    JITBLAS_UNROLL
+    for (int i = 0; i < ::twin::kChunks; ++i) {
+        destination.chunk[i] =
+            reinterpret_cast<::twin::Floats>(reinterpret_cast<::twin::Words>(source.chunk[i]) & 0x7fffffffu);
+    }
+    ::twin::ZeroUnselected(destination, mask);
 }
 
 // The largest element of those selected, as the first element; the others become zero.
