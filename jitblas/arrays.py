@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import weakref
 from operator import index
@@ -11,7 +12,7 @@ import numpy as np
 
 from jitblas.errors import Status, StatusError
 from jitblas.handle import Stream, Unique, default_handle, settle
-from jitblas.hardware import ASCEND950PR, COPY_UNIT, HOST
+from jitblas.hardware import ASCEND950PR, CACHE_LINE, COPY_UNIT, HOST
 from jitblas.jit.kernels import default_target, resolve_target, runtime_for
 from jitblas.operators.base import round_up
 
@@ -213,13 +214,24 @@ def _dlpack_operand(array: Any, operator: str, name: str, target: str) -> Operan
 
 def bounds(view: np.ndarray[Any, Any]) -> tuple[int, int]:
     """First byte and one past the last of an array's elements."""
-    first = last = int(view.__array_interface__["data"][0])
-    if view.size == 0:
-        return first, last
-    for length, stride in zip(view.shape, view.strides, strict=True):
-        first += min((length - 1) * stride, 0)
-        last += max((length - 1) * stride, 0)
-    return first, last + view.itemsize
+    return span(int(view.__array_interface__["data"][0]), view.shape, view.strides, view.itemsize)
+
+
+def span(address: int, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> tuple[int, int]:
+    """First byte and one past the last of elements, strides in bytes, `address` that of element 0."""
+    if 0 in shape:
+        return address, address
+    reach = [(length - 1) * stride for length, stride in zip(shape, strides, strict=True)]
+    first = address + sum(min(step, 0) for step in reach)
+    return first, address + sum(max(step, 0) for step in reach) + itemsize
+
+
+def aligned_empty(shape: tuple[int, ...], kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """A NumPy array that begins at a cache line."""
+    nbytes = math.prod(shape) * kind.itemsize
+    memory = np.empty(nbytes + CACHE_LINE, np.uint8)
+    start = -int(memory.__array_interface__["data"][0]) % CACHE_LINE
+    return memory[start : start + nbytes].view(kind).reshape(shape)
 
 
 def _foreign_view(array: Any, operator: str, name: str) -> np.ndarray[Any, Any]:

@@ -23,6 +23,9 @@ ELF_FLAGS = {"vector": 0x990000, "cube": 0x9A0000}
 """e_flags of device objects for the 950: vector-only kernels, and cube or mixed ones."""
 
 VECTOR_REGISTER_BYTES = 256
+CACHE_LINE = 64
+"""Bytes, of a CPU."""
+
 COPY_UNIT = 64
 """Bytes that copies from device memory to device memory start and end at a multiple of."""
 

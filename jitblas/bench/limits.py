@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from jitblas import config
+from jitblas.arrays import aligned_empty
 from jitblas.bench.machine import available_memory, caches
-from jitblas.bench.problems import aligned
 from jitblas.jit.artifacts import library_recipe
 from jitblas.jit.kernels import load_library
 
@@ -87,7 +87,7 @@ def _three_arrays(nbytes: int) -> list[np.ndarray[Any, Any]]:
     count = max(nbytes // 3 // 1024, 1) * 256
     arrays = []
     for value in (0.0, 1.0, 2.0):
-        array = aligned((count,), np.float32)
+        array = aligned_empty((count,), np.dtype(np.float32))
         array[...] = value
         arrays.append(array)
     return arrays

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from jitblas.arrays import aligned_empty
 from jitblas.bench.measure import Call
 from jitblas.errors import Error
 from jitblas.operators import axpy_ex, cdotc, csyrk, fft, sgemm_strided_batched
@@ -22,9 +23,6 @@ Array = np.ndarray[Any, Any]
 
 SENTINEL = 77.0
 """What lies between strided elements, and must still lie there afterwards."""
-
-ALIGNMENT = 64
-"""Bytes: a cache line, and the widest register."""
 
 _ROUNDING = {"fp32": (2.0**-24, 2.0**-149), "fp16": (2.0**-11, 2.0**-24), "bf16": (2.0**-8, 2.0**-133)}
 """Type -> (unit roundoff, smallest number above 0)."""
@@ -316,7 +314,7 @@ class FftData:
         shape = (n,) if batch == 1 else (batch, n)
         real = np.float32 if problem.value("dtype") == "c64" else np.float64
         values = _complex_uniform(0, shape, real)
-        self.x, self.out = aligned(shape, values.dtype), aligned(shape, values.dtype)
+        self.x, self.out = aligned_empty(shape, values.dtype), aligned_empty(shape, values.dtype)
         self.x[...] = values
 
     def reset(self) -> None:
@@ -364,15 +362,6 @@ def _outcome(data: Data, call: Call) -> tuple[Any, str | None]:
 def _complex_uniform(seed: int, shape: tuple[int, ...], real: type[np.floating[Any]] = np.float32) -> Array:
     parts: Array = np.random.default_rng(seed).random((*shape, 2), real) - real(0.5)
     return parts.view(np.result_type(real, np.complex64))[..., 0]
-
-
-def aligned(shape: tuple[int, ...], dtype: Any) -> Array:
-    """An array that begins at a cache line."""
-    nbytes = math.prod(shape) * np.dtype(dtype).itemsize
-    memory: Array = np.empty(nbytes + ALIGNMENT, np.uint8)
-    first = -memory.ctypes.data % ALIGNMENT
-    array: Array = memory[first : first + nbytes].view(dtype).reshape(shape)
-    return array
 
 
 DATA: dict[str, Callable[[Problem], Data]] = {

@@ -115,7 +115,7 @@ def _product(problem: Problem, handle: Handle) -> Demonstration:
 def _transform(problem: Problem, handle: Handle) -> Demonstration:
     n, batch, kind = problem.value("n"), problem.value("batch"), numpy_dtype(problem.value("dtype"))
     inverse = problem.value("dir") == "inverse"
-    x = np.random.default_rng(SEED_X).standard_normal((batch, n, 2)).view(np.complex128)[..., 0].astype(kind)
+    x = _complex(SEED_X, batch, n).astype(kind)
     out = np.empty_like(x)
 
     def error() -> tuple[float, bool]:

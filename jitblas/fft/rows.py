@@ -8,16 +8,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jitblas.arrays import ITEM_BYTES as NUMBERS
-from jitblas.arrays import AddressHolder, DeviceArray, Operand, as_operand, empty, invalid, numpy_dtype
+from jitblas.arrays import (
+    AddressHolder,
+    DeviceArray,
+    Operand,
+    aligned_empty,
+    as_operand,
+    empty,
+    invalid,
+    numpy_dtype,
+    span,
+)
 from jitblas.blas.matrices import new_array
-from jitblas.blas.operands import address_of, copied_span, copy
+from jitblas.blas.operands import copied_span, copy
 from jitblas.dispatch import Prepared, keep_until_done, prepare, run
 from jitblas.fft.tables import table_on
 from jitblas.handle import Handle
 from jitblas.hardware import HOST
 from jitblas.problem import Problem
-
-CACHE_LINE = 64
 
 ALIGNED_BYTES = 32 * 1024
 """New arrays from this size on begin at a cache line; for smaller ones finding it takes longer than it saves."""
@@ -57,12 +65,8 @@ def new_result(what: Transforms, x: Any, handle: Handle) -> Any:
 
 def new_rows(shape: tuple[int, ...], kind: np.dtype[Any]) -> Array:
     """A NumPy array that, if it is large, begins at a cache line: it then need not be read before it is written."""
-    nbytes = math.prod(shape) * kind.itemsize
-    if nbytes < ALIGNED_BYTES:
-        return np.empty(shape, kind)
-    memory = np.empty(nbytes + CACHE_LINE, np.uint8)
-    start = -address_of(memory) % CACHE_LINE
-    return memory[start : start + nbytes].view(kind).reshape(shape)
+    small = math.prod(shape) * kind.itemsize < ALIGNED_BYTES
+    return np.empty(shape, kind) if small else aligned_empty(shape, kind)
 
 
 def make_transforms(
@@ -78,10 +82,10 @@ def make_transforms(
     if prepared is None:
         prepared = prepare(handle, "fft", *(value for _, value in what.problem.values))
     reachable = handle.runtime.shares_host_memory
-    rows = _are_rows(source, what)
-    if not rows and source.device:
+    readable, writable = _are_rows(source, what), _are_rows(result, what)
+    if not readable and source.device:
         raise invalid(what.name, "x", _unlike_rows(source, what))
-    if not _are_rows(result, what):
+    if not writable:
         if result.device:
             raise invalid(what.name, "out", _unlike_rows(result, what))
         if _shares_memory(result):
@@ -90,12 +94,11 @@ def make_transforms(
                 "out",
                 f"its elements share memory (strides of {result.strides} bytes), and would be written; give a copy",
             )
-    written = _span(result)
-    if not rows or (source.address != result.address and _overlap(_span(source), written)):
+    if not readable or (source.address != result.address and _overlap(_span(source), _span(result))):
         source = _copied_rows(handle, what, source)
     kept: list[Any] = [source.owner, result.owner]
     target: Operand = result
-    if not result.device and not (reachable and _are_rows(result, what)):
+    if not result.device and not (reachable and writable):
         target = _operand(new_rows(what.rows, numpy_dtype(what.dtype)), what)
     source_address, target_address = source.address, target.address
     if not reachable:
@@ -154,10 +157,7 @@ def _unlike_rows(operand: Operand, what: Transforms) -> str:
 
 
 def _span(operand: Operand) -> tuple[int, int]:
-    """First byte and one past the last; there must be elements."""
-    reach = [(length - 1) * stride for length, stride in zip(operand.shape, operand.strides, strict=True)]
-    first = operand.address + sum(min(step, 0) for step in reach)
-    return first, operand.address + sum(max(step, 0) for step in reach) + operand.itemsize
+    return span(operand.address, operand.shape, operand.strides, operand.itemsize)
 
 
 def _overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:

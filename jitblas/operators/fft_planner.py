@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jitblas.hardware import Profile
+from jitblas.hardware import CACHE_LINE, Profile
 from jitblas.operators.base import ceil_div, round_up
 
 WHOLE, COLUMNS, ROWS = range(3)
@@ -19,8 +19,6 @@ KINDS = ("whole", "columns", "rows")
 
 BLOCK_BYTES = 32
 """What registers are stored in parts of."""
-
-CACHE_LINE = 64
 
 
 class Stage(NamedTuple):

@@ -122,10 +122,36 @@ struct ToBlocks {
     }
 };
 
+// Planes to which interleaved parts go, each as `Order` has them.
+template <uint32_t plane, typename Order>
+struct ToBothPlanes {
+    __ubuf__ Real* to;
+
+    template <uint32_t i>
+    __simd_callee__ inline void StoreReal(Register& part, AllLanes& all) const {
+        Order::template Store<i>(to, part, all);
+    }
+
+    template <uint32_t i>
+    __simd_callee__ inline void StoreImaginary(Register& part, AllLanes& all) const {
+        Order::template Store<i>(to + plane, part, all);
+    }
+};
+
+// One after the other, `reals` of them.
+template <uint32_t reals>
+struct Consecutive {
+    template <uint32_t i>
+    __simd_callee__ static inline void Store(__ubuf__ Real* at, Register& part, AllLanes& all) {
+        if constexpr (i * kLanes < reals) {
+            StoreLanes<(reals - i * kLanes < kLanes ? reals - i * kLanes : kLanes)>(at + i * kLanes, part, all);
+        }
+    }
+};
+
 // Outputs in turn, to planes; of `lanes` elements of each.
 template <uint32_t plane, uint32_t factor, uint32_t lanes>
-struct InTurn {
-    __ubuf__ Real* to;
+struct InTurn : ToBothPlanes<plane, Consecutive<factor * lanes>> {
     __ubuf__ Real* table;
 
     template <uint32_t k>
@@ -138,45 +164,13 @@ struct InTurn {
             Multiply(re, im, cosine, sine, all);
         }
     }
-
-    template <uint32_t i>
-    __simd_callee__ inline void StoreReal(Register& part, AllLanes& all) const {
-        Store<i>(to, part, all);
-    }
-
-    template <uint32_t i>
-    __simd_callee__ inline void StoreImaginary(Register& part, AllLanes& all) const {
-        Store<i>(to + plane, part, all);
-    }
-
-private:
-    template <uint32_t i>
-    __simd_callee__ inline void Store(__ubuf__ Real* at, Register& part, AllLanes& all) const {
-        constexpr uint32_t reals = factor * lanes;
-        if constexpr (i * kLanes < reals) {
-            StoreLanes<(reals - i * kLanes < kLanes ? reals - i * kLanes : kLanes)>(at + i * kLanes, part, all);
-        }
-    }
 };
 
-// Transposed rows: planes of `columns` reals a row, of which these are some.
-template <uint32_t plane, uint32_t rows, uint32_t columns>
-struct ToColumns {
-    __ubuf__ Real* to;
-
+// Transposed rows: some of the `columns` reals of each row of a plane.
+template <uint32_t rows, uint32_t columns>
+struct Transposed {
     template <uint32_t i>
-    __simd_callee__ inline void StoreReal(Register& part, AllLanes& all) const {
-        Store<i>(to, part, all);
-    }
-
-    template <uint32_t i>
-    __simd_callee__ inline void StoreImaginary(Register& part, AllLanes& all) const {
-        Store<i>(to + plane, part, all);
-    }
-
-private:
-    template <uint32_t i>
-    __simd_callee__ inline void Store(__ubuf__ Real* at, Register& part, AllLanes& all) const {
+    __simd_callee__ static inline void Store(__ubuf__ Real* at, Register& part, AllLanes& all) {
         static_assert(rows == kLanes || rows == kDataBlock, "a register holds one row, or a block of each of several");
         if constexpr (rows == kLanes) {
             Reg::StoreAlign(at + i * columns, part, all);
@@ -226,7 +220,7 @@ __simd_vf__ inline void FirstStage(__ubuf__ Real* to, __ubuf__ Real* from, __ubu
     auto all = Reg::CreateMask<Real, Reg::MaskPattern::ALL>();
     for (uint16_t p = 0; p < (right + kLanes - 1) / kLanes; ++p) {
         const FromNumbers<false> source{from + p * 2 * kLanes, 2 * right, 0};
-        const InTurn<Pass::kPlane, factor, Lesser(right, kLanes)> sink{to + p * factor * kLanes,
+        const InTurn<Pass::kPlane, factor, Lesser(right, kLanes)> sink{{to + p * factor * kLanes},
                                                                        table + p * 2 * (factor - 1) * kLanes};
         InterleavedCodelet<factor>::Run(source, sink, all);
     }
@@ -339,7 +333,8 @@ __simd_vf__ inline void TransposeStage(__ubuf__ Real* to, __ubuf__ Real* from, i
                 const FromTurnedRows<2 * columns, points> source{
                     from + part * part_pitch + group * height * 2 * columns + j * 2 * kLanes,
                     turn + group * 2 * points + column, rows + column};
-                const ToColumns<Pass::kPlane, height, columns> sink{to + column * columns + group * height};
+                const ToBothPlanes<Pass::kPlane, Transposed<height, columns>> sink{to + column * columns +
+                                                                                   group * height};
                 Transposer<height>::Run(source, sink, all);
             }
         }
