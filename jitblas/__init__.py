@@ -29,6 +29,7 @@ _WHERE = {
     "specialize": "jit.specialization",
     "Plan": "plans",
     "plan": "plans",
+    "prewarm": "prewarming",
     "targets": "jit.kernels",
     "reload": "jit.kernels",
     "show_config": "report",
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from jitblas.jit.kernels import reload, targets
     from jitblas.jit.specialization import Specialization, specialize
     from jitblas.plans import Plan, plan
+    from jitblas.prewarming import prewarm
     from jitblas.problem import Problem
     from jitblas.report import show_config
 
@@ -97,6 +99,7 @@ __all__ = [
     "fft",
     "last_error",
     "plan",
+    "prewarm",
     "reload",
     "sgemm_strided_batched",
     "show_config",

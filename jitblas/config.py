@@ -22,12 +22,22 @@ SETTINGS: tuple[tuple[str, str, str], ...] = (
     ("JITBLAS_TARGET", "", "target of handles made without target=: ascend950pr or host"),
     ("JITBLAS_CACHE_DIR", "", "folder of the artifact store"),
     ("JITBLAS_CACHE_PATH", "", "further read-only stores, separated by ':'"),
+    ("JITBLAS_CACHE_MAX_SIZE", "", "bytes that the store may hold, such as 500M; what was not used for longest goes"),
+    ("JITBLAS_REMOTE", "", "URL of a remote store (fsspec) that is asked before a kernel is compiled"),
+    ("JITBLAS_REMOTE_TIMEOUT", "10", "seconds after which a remote store that does not answer is given up"),
+    (
+        "JITBLAS_TRUSTED_KEYS",
+        "",
+        "file of the public keys whose signatures count; default: in the user's configuration",
+    ),
     ("JITBLAS_MODE", "on", "on; load: never compile; off: neither read nor write the store"),
     ("JITBLAS_CXX", "", "C++ compiler of the host target, the only one tried"),
     ("JITBLAS_BISHENG", "", "compiler of the ascend950pr target, the only one tried"),
     ("JITBLAS_MARCH", "native", "instruction set of host kernels, as -march= takes it"),
     ("JITBLAS_EXTRA_FLAGS", "", "compiler flags added to every kernel; nothing that relaxes rounding"),
     ("JITBLAS_THREADS", "", "threads that share a launch's blocks on the host; default: what affinity allows"),
+    ("JITBLAS_JOBS", "", "compiles at a time of prewarm; default: what processors and memory allow"),
+    ("JITBLAS_RECORD", "", "file that collects the problems of a run, for jitblas prewarm --from-record"),
     ("JITBLAS_LOCK_TIMEOUT", "600", "seconds to wait for another process that compiles the same kernel"),
     ("JITBLAS_TWIN", "fast", "build of the host implementation: fast"),
     ("JITBLAS_VERBOSE", "", "1: a line on stderr for every kernel compiled"),
@@ -74,11 +84,20 @@ def extra_flags() -> tuple[str, ...]:
 
 def threads() -> int:
     """JITBLAS_THREADS, or the processors that affinity and the control group's quota leave us."""
-    text = os.environ.get("JITBLAS_THREADS")
-    if text:
-        if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= 4096:
-            raise Error(f"JITBLAS_THREADS={text}: a number from 1 to 4096 is accepted")
-        return int(text)
+    return _count("JITBLAS_THREADS") or processors()
+
+
+def _count(name: str) -> int | None:
+    text = os.environ.get(name)
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= 4096:
+        raise Error(f"{name}={text}: a number from 1 to 4096 is accepted")
+    return int(text)
+
+
+def processors() -> int:
+    """Those that affinity and the control group's quota leave us."""
     allowed = len(os.sched_getaffinity(0))
     quota = _cgroup_quota()
     return max(1, min(allowed, int(quota + 0.999)) if quota else allowed)
@@ -104,14 +123,58 @@ def _read(path: str) -> str:
 
 
 def lock_timeout() -> float:
-    text = os.environ.get("JITBLAS_LOCK_TIMEOUT") or "600"
+    return _seconds("JITBLAS_LOCK_TIMEOUT", "600")
+
+
+def remote_timeout() -> float:
+    return _seconds("JITBLAS_REMOTE_TIMEOUT", "10")
+
+
+def _seconds(name: str, default: str) -> float:
+    text = os.environ.get(name) or default
     try:
         seconds = float(text)
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):
-        raise Error(f"JITBLAS_LOCK_TIMEOUT={text}: seconds are accepted, 0 or more")
+        raise Error(f"{name}={text}: seconds are accepted, 0 or more")
     return seconds
+
+
+def remote() -> str:
+    """URL of the remote store; empty if there is none."""
+    return os.environ.get("JITBLAS_REMOTE", "")
+
+
+def cache_max_size() -> int | None:
+    """Bytes that the store may hold; None: any number."""
+    text = os.environ.get("JITBLAS_CACHE_MAX_SIZE")
+    if not text:
+        return None
+    from jitblas.units import parse_size
+
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise Error(f"JITBLAS_CACHE_MAX_SIZE: {error}") from None
+
+
+def jobs() -> int | None:
+    """JITBLAS_JOBS, None if it is not set."""
+    return _count("JITBLAS_JOBS")
+
+
+def trusted_keys_file() -> str:
+    """JITBLAS_TRUSTED_KEYS, or a file in the user's configuration folder."""
+    named = os.environ.get("JITBLAS_TRUSTED_KEYS")
+    if named:
+        return os.path.abspath(named)
+    from platformdirs import user_config_dir
+
+    try:
+        return os.path.join(user_config_dir("jitblas", appauthor=False), "trusted_keys")
+    except (OSError, RuntimeError, KeyError) as error:
+        raise CacheError(f"no configuration directory can be found ({error}); set JITBLAS_TRUSTED_KEYS") from None
 
 
 def verbose() -> bool:

@@ -98,15 +98,20 @@ class CompileError(Error):
 
 
 class MissingKernelError(Error):
-    """A kernel is not in the store and may not be compiled (JITBLAS_MODE=load)."""
+    """A kernel is not in the store and may not be compiled (JITBLAS_MODE=load).
 
-    def __init__(self, key: str, problem: str, target: str) -> None:
+    `key` is the first half of its key, `prewarm` the command that makes it where compiling is allowed.
+    """
+
+    def __init__(self, key: str, problem: str, exact: bool, target: str) -> None:
+        import shlex
+
         self.key = key
+        words = ["jitblas", "prewarm", problem or "axpy_ex:n=1", *(["--exact"] if exact else []), "--target", target]
+        self.prewarm = shlex.join(words)
         super().__init__(
-            f"{key} is not in the store and JITBLAS_MODE=load forbids compiling it; where compiling is allowed "
-            f"(JITBLAS_MODE=on, the same cache directory), "
-            + (f"call it once: the problem is '{problem}'" if problem else "make a plan of any problem once")
-            + f", the target {target}"
+            f"kernel {key} is not in the store and JITBLAS_MODE=load forbids compiling it; where compiling is allowed "
+            f"(JITBLAS_MODE=on, the same cache directory) this makes it: {self.prewarm}"
         )
 
 

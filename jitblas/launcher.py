@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 import sys
 from collections.abc import Callable, Sequence
 from ctypes import c_int32, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jitblas import config
 from jitblas.errors import Error
-from jitblas.jit.kernels import load_library
-
-if TYPE_CHECKING:
-    from jitblas.jit.artifacts import Recipe
+from jitblas.jit.kernels import launcher_recipe, load_library
 
 MAX_ARRAYS, MAX_FIXED, MAX_DIMENSIONS, MAX_TILING_BYTES = 4, 2, 3, 256
 
@@ -124,15 +120,8 @@ def _python_functions() -> ctypes.Array[c_void_p]:
 @functools.cache
 def _library() -> Any:
     """The loaded launcher, None where it cannot be had (JITBLAS_VERBOSE=1 says why)."""
-    folder = os.path.join(config.kernels_folder(), "launcher")
-
-    def recipe() -> Recipe:
-        from jitblas.jit.artifacts import library_recipe
-
-        return library_recipe("the launcher", os.path.join(folder, "launcher.cpp"), (folder,))
-
     try:
-        library: Any = load_library("the launcher", recipe, ctypes.PyDLL)[0]
+        library: Any = load_library("the launcher", launcher_recipe, ctypes.PyDLL)[0]
     except Error as error:
         if config.verbose():
             print(f"jitblas: plans call through ctypes: {error}", file=sys.stderr)

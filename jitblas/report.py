@@ -76,7 +76,11 @@ def collect() -> Found:
         "threads": _ask(errors, config.threads, None),
         "settings": _settings(),
     }
-    for check in (config.mode, config.twin_build, config.extra_flags, config.lock_timeout):
+    checks = (
+        config.mode, config.twin_build, config.extra_flags, config.lock_timeout, config.remote_timeout,
+        config.cache_max_size, config.jobs,
+    )  # fmt: skip
+    for check in checks:
         _ask(errors, check, None)
     return found | {"errors": list(dict.fromkeys(errors))}
 

@@ -4,20 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from jitblas.units import size_text
+
 Found = dict[str, Any]
-
-
-def size_text(nbytes: float) -> str:
-    """Bytes for people.
-
-    >>> size_text(512), size_text(123456)
-    ('512 B', '121 KiB')
-    """
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if nbytes < 1024 or unit == "GiB":
-            break
-        nbytes /= 1024
-    return f"{nbytes:.0f} {unit}" if nbytes >= 10 or unit == "B" else f"{nbytes:.1f} {unit}"
 
 
 MARKS = {True: "yes", False: "no", None: "-"}

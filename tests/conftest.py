@@ -99,6 +99,15 @@ class CountingCompiler:
         """Keys in the order of their compiles."""
         return self.log.read_text().splitlines() if self.log.exists() else []
 
+    def fail_on(self, word: str) -> None:
+        """From now on kernels whose source has this word do not compile."""
+        check = (
+            'for word in "$@"; do case $word in */kernel.cpp)\n'
+            f'if grep -qi {word} "$word"; then echo "kernel.cpp:7: error: no {word} today"; exit 1; fi\n'
+            ";; esac; done\nexec "
+        )
+        self.path.write_text(self.path.read_text().replace("exec ", check))
+
     def forget(self) -> None:
         self.log.unlink(missing_ok=True)
 

@@ -21,7 +21,8 @@ COMMANDS = {
     "demo": "run every operator on generated data and check the results",
     "doctor": "what is here, what is missing, and how to mend it",
     "show": "what would be built for a problem, and why, without building it",
-    "cache": "look at the artifact store, or clear it",
+    "prewarm": "compile kernels ahead of the calls that need them",
+    "cache": "look at the artifact store, prune it, and exchange artifacts with others",
     "bench": "measure problems",
 }
 """Sub-command -> what it does; the module has the same name."""

@@ -14,7 +14,7 @@ from jitblas.cli.show import stored
 from jitblas.errors import CompilerNotFound
 from jitblas.handle import Handle
 from jitblas.hardware import HOST, TARGETS
-from jitblas.jit import artifacts, kernels
+from jitblas.jit import artifacts, compiling, kernels
 from jitblas.jit.kernels import default_target
 from jitblas.jit.specialization import Specialization, specialize
 from jitblas.operators import OPERATORS
@@ -52,7 +52,7 @@ def _size(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    artifacts.announce = True
+    compiling.announce = True
     target = arguments.target or default_target()
     print(f"target {target} · {_compiler(target)} · {config.threads()} threads · store {artifacts.store().root}")
     with Handle(target) as handle:

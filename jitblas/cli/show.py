@@ -8,7 +8,6 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator
 
-from jitblas import config
 from jitblas.errors import CompilerNotFound, StatusError
 from jitblas.hardware import ASCEND950PR, HOST, PROFILES, TARGETS, Profile
 from jitblas.jit import artifacts
@@ -17,7 +16,7 @@ from jitblas.jit.specialization import Specialization, specialize
 from jitblas.operators import OPERATORS
 from jitblas.operators.base import Constant
 from jitblas.problem import Parameter, Problem, Value
-from jitblas.store.entry import BadEntry, Key, headers_changed, verify
+from jitblas.store.entry import Key
 from jitblas.toolchain.base import Toolchain
 
 
@@ -135,23 +134,8 @@ def _whereabouts(chosen: Specialization) -> Iterator[str]:
 
 def stored(chosen: Specialization) -> str | None:
     """The folder of the artifact that a call would load, None if it would have to compile it."""
-    store = artifacts.store()
-    wanted: Key | None = None  # without compiling, an entry counts whatever compiled it
-    if config.mode() != "load":
-        try:
-            wanted = chosen.recipe.key()
-        except CompilerNotFound:
-            pass
-    for root, key, _ in store.candidates(chosen.what):
-        if wanted not in (None, key):
-            continue
-        try:
-            entry = verify(root, key)
-        except BadEntry:
-            continue
-        if entry is not None and (wanted is None or headers_changed(entry.meta.get("headers", ())) is None):
-            return str(entry.folder)
-    return None
+    entry = artifacts.look_up(chosen.recipe)
+    return None if entry is None else entry.folder
 
 
 def _tiling_lines(chosen: Specialization, launch: Launch) -> Iterator[str]:

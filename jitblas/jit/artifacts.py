@@ -6,7 +6,6 @@ import atexit
 import functools
 import os
 import sys
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -14,9 +13,10 @@ from jitblas import config, toolchain
 from jitblas.errors import CacheError, CompileError, CompilerNotFound, MissingKernelError
 from jitblas.hardware import HOST
 from jitblas.jit import cpu, keys
-from jitblas.store.entry import OBJECT, SCHEMA, BadEntry, Entry, Key, describe, record_headers, verify, write_meta
+from jitblas.jit.compiling import compile_entry
+from jitblas.store.entry import OBJECT, BadEntry, Entry, Key, verify
 from jitblas.store.store import Store
-from jitblas.toolchain.base import Toolchain, run
+from jitblas.toolchain.base import Toolchain
 
 MOST_TRIES = 4
 """Compiles before giving up: one is thrown away if sources were edited meanwhile, or the store had no room for it."""
@@ -33,6 +33,7 @@ class Recipe(NamedTuple):
     include, defines : of the command line
     facts : entered into meta.json
     folders : of sources
+    problem, exact : what would be compiled for, for messages; "" for libraries
     device_kind : "vector", "cube" or "mixed" where the object embeds device code, to be checked before loading
     """
 
@@ -45,6 +46,7 @@ class Recipe(NamedTuple):
     facts: Mapping[str, Any]
     folders: tuple[str, ...] = ()
     problem: str = ""
+    exact: bool = False
     device_kind: str | None = None
     remake: Callable[[], Recipe] | None = None
 
@@ -106,7 +108,12 @@ def store() -> Store:
     """The process's store. JITBLAS_MODE=off has a temporary one."""
     if config.mode() == "off":
         return Store(None, [])
-    opened = Store(config.cache_folder(), config.read_only_folders(), writable=config.mode() == "on")
+    opened = Store(
+        config.cache_folder(),
+        config.read_only_folders(),
+        writable=config.mode() == "on",
+        most_bytes=config.cache_max_size(),
+    )
     atexit.register(opened.leave_hits)
     return opened
 
@@ -118,8 +125,31 @@ def find_toolchain(target: str) -> Toolchain:
     return toolchain.find(target, memos, store().compiler_cache, cpu.fingerprint())
 
 
+def look_up(recipe: Recipe) -> Entry | None:
+    """The entry that a call would load without compiling or asking a remote store; its files are verified."""
+    key = _key(recipe)
+    entry = _stored(recipe, key)
+    if entry is None and store().add_prebuilt():
+        entry = _stored(recipe, key)
+    return entry
+
+
+def _stored(recipe: Recipe, key: Key | CompilerNotFound | None) -> Entry | None:
+    return store().find(key) if isinstance(key, Key) else _any_entry(recipe)
+
+
+def _key(recipe: Recipe) -> Key | CompilerNotFound | None:
+    """The key that an entry must have; where nothing can be compiled every entry of the recipe's *what* counts."""
+    if config.mode() == "load":
+        return None
+    try:
+        return recipe.key()
+    except CompilerNotFound as error:
+        return error
+
+
 def obtain(recipe: Recipe) -> Entry:
-    """The entry of a recipe: from the store, or compiled now. Its shared object is verified.
+    """The entry of a recipe: from the store, a remote store, or compiled now. Its shared object is verified.
 
     Raises
     ------
@@ -127,43 +157,57 @@ def obtain(recipe: Recipe) -> Entry:
     MissingKernelError
         Under JITBLAS_MODE=load when no entry that this CPU can run is there.
     """
-    if config.mode() == "load":
-        entry = _any_entry(recipe)
-        if entry is None:
-            raise MissingKernelError(recipe.what, recipe.problem, recipe.target)
+    entry = look_up(recipe)
+    if entry is not None:
         return entry
-    try:
-        key = recipe.key()
-    except CompilerNotFound:
-        entry = _any_entry(recipe)
+    key = _key(recipe)
+    if key is None:
+        raise MissingKernelError(recipe.what, recipe.problem, recipe.exact, recipe.target)
+    if isinstance(key, CompilerNotFound):
+        entry = _downloaded(recipe, None)
         if entry is None:
-            raise
+            raise key
         return entry
-    entry = store().find(key)
+    made_room = False
     for _ in range(MOST_TRIES):
-        if entry is not None:
-            return entry
         # What is compiled is what the files hold now, not what they held when this process first read them.
         recipe = recipe.fresh()
         key = recipe.key()
         try:
             with store().lock(key, config.lock_timeout(), functools.partial(_tell_waiting, recipe.title)):
-                entry = store().find(key) or _compile(recipe, key)
-        except OSError as error:
-            if not store().retreat(error.strerror or str(error)):
+                entry = store().find(key) or _downloaded(recipe, key) or compile_entry(store(), recipe, key)
+        except (OSError, CompileError) as error:
+            if isinstance(error, CompileError) and not store().is_full():
+                raise
+            if not made_room and store().is_full() and store().make_room():
+                made_room = True
+            elif isinstance(error, CompileError):
+                if not store().retreat("its file system is full"):
+                    raise
+            elif not store().retreat(error.strerror or str(error)):
                 raise CacheError(
                     f"{recipe.title} cannot be built: {error}; make room in the temporary folder"
                 ) from None
-        except CompileError:
-            if not (store().is_full() and store().retreat("its file system is full")):
-                raise
-    if entry is not None:
-        return entry
+        if entry is not None:
+            return entry
     raise CacheError(f"the sources of {recipe.title} change faster than they compile; try again when they rest")
 
 
 def _tell_waiting(title: str, pid: str) -> None:
     _say(f"waiting for pid {pid} to compile {title}")
+
+
+def _downloaded(recipe: Recipe, key: Key | None) -> Entry | None:
+    """An entry of the remote store, placed in ours: that of a key, or the best for this CPU of the recipe's *what*."""
+    if not config.remote():
+        return None
+    from jitblas.store import remote
+
+    placed = remote.download(store(), recipe.what, key)
+    if not placed:
+        return None
+    entry = placed[0] if key is not None else _any_entry(recipe)
+    return None if entry is None else entry._replace(origin="downloaded")
 
 
 def _any_entry(recipe: Recipe) -> Entry | None:
@@ -190,92 +234,5 @@ def _any_entry(recipe: Recipe) -> Entry | None:
     return None
 
 
-def _compile(recipe: Recipe, key: Key) -> Entry | None:
-    """A new entry, or None if the sources were edited meanwhile: nobody knows what was compiled then."""
-    import tempfile
-
-    compiler = recipe.toolchain()
-    started = time.perf_counter()
-    with store().private_folder() as folder, tempfile.TemporaryDirectory(prefix="jitblas-empty-") as empty:
-        source_name = f"kernel{compiler.suffix}"
-        text = recipe.source()
-        source, shared_object, depfile = (os.path.join(folder, name) for name in (source_name, OBJECT, "headers.d"))
-        with open(source, "w", encoding="utf-8") as file:
-            file.write(text)
-        argv = recipe.command(source, shared_object, depfile)
-        finished = run(argv, cwd=empty, environment=compiler.environment(store().compiler_cache))
-        if finished.returncode != 0 or not os.path.isfile(shared_object):
-            raise CompileError(argv, finished.returncode, finished.output, text, str(key))
-        if recipe.fresh().what != recipe.what:
-            return None
-        for path in (source, shared_object):
-            os.chmod(path, 0o644)  # whatever the umask: what a group could write is not loaded from a tier
-        _flush(shared_object)
-        headers = _outside_headers(depfile, [folder, *recipe.include])
-        for leftover in set(os.listdir(folder)) - {OBJECT, source_name}:
-            os.unlink(os.path.join(folder, leftover))
-        write_meta(
-            folder,
-            {
-                "schema": SCHEMA,
-                "what": key.what,
-                "how": key.how,
-                "target": recipe.target,
-                "machine": os.uname().machine,
-                "title": recipe.title,
-                "facts": dict(recipe.facts),
-                "toolchain": compiler.name,
-                "version": compiler.version,
-                "command": recipe.command(),
-                "extra_flags": list(config.extra_flags()),
-                "cpu": sorted(cpu.required(compiler)) if recipe.target == HOST else [],
-                "built": time.time(),
-                "seconds": round(time.perf_counter() - started, 3),
-                "headers": headers,
-                "files": {OBJECT: describe(shared_object), source_name: describe(source)},
-            },
-        )
-        if recipe.device_kind is not None:
-            from jitblas.runtime.device_object import check_device_object
-
-            check_device_object(shared_object, recipe.device_kind)
-        entry = store().publish(key, folder)
-    store().record(entry)
-    if announce or config.verbose():
-        _say(
-            f"compiled {recipe.title} for {recipe.target} with {compiler.name} in {time.perf_counter() - started:.2f} s"
-        )
-    return entry
-
-
-announce = False
-"""Whether every compile is told on stderr (the command line's demo turns it on)."""
-
-
 def _say(text: str) -> None:
     print(f"jitblas: {text}", file=sys.stderr)
-
-
-def _flush(path: str) -> None:
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
-
-
-def _outside_headers(depfile: str, ours: list[str]) -> list[list[Any]]:
-    """The headers that a compile read outside our own tree, from the compiler's dependency file."""
-    try:
-        with open(depfile, "rb") as file:
-            words = read_depfile(os.fsdecode(file.read()))
-    except (OSError, ValueError):
-        return []
-    outside = [word for word in words if not any(word.startswith(f"{folder}{os.sep}") for folder in ours)]
-    return record_headers(dict.fromkeys(os.path.abspath(word) for word in outside))
-
-
-def read_depfile(text: str) -> list[str]:
-    """The prerequisites of a make rule: `\\ ` is a blank, `\\#` a hash, `$$` a dollar, `\\` joins lines."""
-    import re
-
-    rule = re.sub(r"\\\r?\n", " ", text).partition(": ")[2]
-    words = re.findall(r"(?:\\[ #]|[^\s])+", rule)
-    return [re.sub(r"\\([ #])", r"\1", word).replace("$$", "$") for word in words]

@@ -7,7 +7,7 @@ import ctypes
 import functools
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jitblas import config
@@ -75,6 +75,10 @@ def load(specialization: Specialization) -> Kernel:
 
 
 def _fill(pending: _Pending, specialization: Specialization) -> Kernel:
+    if os.environ.get("JITBLAS_RECORD"):
+        from jitblas.jit import record
+
+        record.add(os.environ["JITBLAS_RECORD"], specialization)
     try:
         pending.kernel = _load(specialization)
         return pending.kernel
@@ -144,7 +148,7 @@ def _load_recipe(recipe: Recipe, kind: type[ctypes.CDLL]) -> tuple[ctypes.CDLL, 
 def open_library(path: str, key: str, kind: type[ctypes.CDLL] = ctypes.CDLL) -> ctypes.CDLL:
     """dlopen a verified file; it must export the key that was asked for."""
     try:
-        library = kind(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
+        library = _dlopen(path, kind)
         library.jitblas_key.restype = ctypes.c_char_p
         exported = library.jitblas_key()
     except (OSError, AttributeError) as error:
@@ -152,6 +156,21 @@ def open_library(path: str, key: str, kind: type[ctypes.CDLL] = ctypes.CDLL) -> 
     if exported is None or exported.decode(errors="replace") != key:
         raise CacheError(f"{path} exports the key {exported!r} instead of {key}; delete its folder")
     return library
+
+
+def _dlopen(path: str, kind: type[ctypes.CDLL]) -> ctypes.CDLL:
+    mode = os.RTLD_NOW | os.RTLD_LOCAL
+    try:
+        return kind(path, mode=mode)
+    except OSError:
+        if not os.statvfs(path).f_flag & os.ST_NOEXEC:
+            raise
+    # A file system that nothing may be run from: from memory, then. The descriptor stays open, so that no other library
+    # gets the same path, for which dlopen would hand out this one again.
+    descriptor = os.memfd_create(os.path.basename(path))
+    with open(path, "rb") as file, open(descriptor, "wb", closefd=False) as copy:
+        copy.write(file.read())
+    return kind(f"/proc/self/fd/{descriptor}", mode=mode)
 
 
 @functools.cache
@@ -186,6 +205,22 @@ def host_cube_recipe() -> Recipe:
     twin = os.path.join(config.kernels_folder(), "twin")
     cube = os.path.join(twin, "cube")
     return library_recipe("the host cube", os.path.join(cube, "cube.cpp"), (cube, os.path.join(twin, "detail")))
+
+
+def launcher_recipe() -> Recipe:
+    """The artifact with the compiled way into plans (:mod:`jitblas.launcher`)."""
+    from jitblas.jit.artifacts import library_recipe
+
+    folder = os.path.join(config.kernels_folder(), "launcher")
+    return library_recipe("the launcher", os.path.join(folder, "launcher.cpp"), (folder,))
+
+
+HOST_LIBRARIES: Mapping[str, Callable[[], Recipe]] = {
+    "the host runtime": host_runtime_recipe,
+    "the host cube": host_cube_recipe,
+    "the launcher": launcher_recipe,
+}
+"""Artifacts that are no kernels, by their titles: what kernels of the host need besides themselves."""
 
 
 def bind_cube(library: Any) -> None:

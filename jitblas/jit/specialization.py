@@ -148,6 +148,7 @@ class Specialization(NamedTuple):
             folders=self.folders,
             remake=lambda: self.recipe,
             problem=self.problem,
+            exact=self.exact,
             device_kind=None if self.target == HOST else self.path.kind,
         )
 

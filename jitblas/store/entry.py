@@ -37,11 +37,12 @@ class BadEntry(Exception):
 
 
 class Entry(NamedTuple):
-    """A verified entry."""
+    """A verified entry. `origin`: "stored", or "compiled" or "downloaded" just now."""
 
     key: Key
     folder: str
     meta: Mapping[str, Any]
+    origin: str = "stored"
 
     @property
     def shared_object(self) -> str:
@@ -58,6 +59,11 @@ def read_meta(folder: str, key: Key, owners: tuple[int, ...] | None = None) -> d
         meta = json.loads(_read(os.path.join(folder, META), owners))
     except (ValueError, RecursionError) as error:
         raise BadEntry(f"{META} cannot be read ({type(error).__name__})") from None
+    return check_meta(meta, key)
+
+
+def check_meta(meta: Any, key: Key) -> dict[str, Any]:
+    """The contents of a meta.json; BadEntry unless it is one of ours and says the key that is asked for."""
     if not isinstance(meta, dict) or meta.get("schema") != SCHEMA or not _well_formed(meta):
         raise BadEntry(f"{META} is not of schema {SCHEMA}")
     if meta.get("what") != key.what or meta.get("how") != key.how:
@@ -93,6 +99,7 @@ def _well_formed(meta: dict[str, Any]) -> bool:
         and type(meta.get("built")) in (int, float)
         and isinstance(meta.get("cpu"), list)
         and all(isinstance(feature, str) for feature in meta["cpu"])
+        and isinstance(meta.get("signatures", {}), dict)
     )
 
 
@@ -159,4 +166,10 @@ def write_meta(folder: str, meta: Mapping[str, Any]) -> None:
         os.fchmod(file.fileno(), 0o644)
         json.dump(meta, file, indent=1, sort_keys=True)
         file.flush()
+        os.fsync(file.fileno())
+
+
+def flush(path: str) -> None:
+    """Wait until a file is on disk."""
+    with open(path, "rb") as file:
         os.fsync(file.fileno())

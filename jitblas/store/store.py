@@ -1,7 +1,4 @@
-"""The artifact store: a writable folder, optional read-only tiers, entries that verify or do not count.
-
-A lock saves work, correctness never needs it: whatever goes wrong with one, the answer is to go on without.
-"""
+"""The artifact store: a writable folder, optional read-only tiers, entries that verify or do not count."""
 
 from __future__ import annotations
 
@@ -9,12 +6,23 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from jitblas.store import folders
-from jitblas.store.entry import META, BadEntry, Entry, Key, folder_of, headers_changed, read_meta, verify
+from jitblas.store.entry import (
+    META,
+    BadEntry,
+    Entry,
+    Key,
+    flush,
+    folder_of,
+    headers_changed,
+    read_meta,
+    verify,
+    write_meta,
+)
 
 BUILD = "build-"
 """Begins the names of private folders."""
@@ -34,6 +42,7 @@ class Store:
     cache_folder : folder that the store's own 0700 folder is made in; None: a temporary store for this process
     read_only : cache folders that are looked into after the first
     writable : False: nothing is made, written or deleted, and the first folder need not be ours to write
+    most_bytes : a new entry makes the longest unused ones go, so that all take no more; None: any number
 
     Attributes
     ----------
@@ -41,8 +50,16 @@ class Store:
     roots : folders that entries may be loaded from, in order
     """
 
-    def __init__(self, cache_folder: str | None, read_only: list[str], *, writable: bool = True) -> None:
+    def __init__(
+        self,
+        cache_folder: str | None,
+        read_only: list[str],
+        *,
+        writable: bool = True,
+        most_bytes: int | None = None,
+    ) -> None:
         self.writable = writable
+        self._most_bytes = most_bytes
         self._cache_folder = cache_folder
         if cache_folder is None:
             self.root = folders.temporary_root()
@@ -52,6 +69,7 @@ class Store:
         tiers = [root for folder in readable if (root := folders.readable_root(folder)) is not None]
         self.roots = [self.root, *tiers] if writable else tiers
         self._hits: Counter[str] = Counter()
+        self._prebuilt_asked = False
 
     @property
     def memo_folder(self) -> str:
@@ -81,6 +99,8 @@ class Store:
                 if changed is not None:
                     raise BadEntry(f"the header {changed} is not the one it was compiled with")
             except BadEntry as reason:
+                if not os.path.lexists(folder_of(root, key)):
+                    continue  # somebody removed it meanwhile
                 if root is self.root and self.writable:
                     self._quarantine(key, str(reason))
                 continue
@@ -88,6 +108,20 @@ class Store:
                 self._hits[str(key)] += 1
             return entry
         return None
+
+    def add_prebuilt(self) -> bool:
+        """Look into installed packages of kernels, too, from now on; False if there are none or it was asked before.
+
+        Asked for when something is missing: listing what is installed takes longer than loading a kernel.
+        """
+        if self._prebuilt_asked or self._cache_folder is None:
+            return False
+        self._prebuilt_asked = True
+        from jitblas.store import prebuilt
+
+        added = [root for folder in prebuilt.usable() if (root := folders.readable_root(folder)) is not None]
+        self.roots += added
+        return bool(added)
 
     def candidates(self, what: str) -> list[tuple[str, Key, dict[str, Any]]]:
         """(root, key, meta) of every entry of *what*, whoever compiled it, newest first; files are not verified yet."""
@@ -133,14 +167,20 @@ class Store:
         self._move(folders.temporary_root())
         return True
 
-    def is_full(self) -> bool:
-        """Whether the file system has no room for another kernel."""
+    def is_full(self, times: int = 1) -> bool:
+        """Whether the file system has no room for another kernel, or for that many times the room of one."""
         try:
             found = os.statvfs(self.root)
         except OSError:
             return True
-        no_inodes = found.f_files > 0 and found.f_favail < LEAST_INODES
-        return no_inodes or found.f_bavail * found.f_frsize < LEAST_BYTES
+        no_inodes = found.f_files > 0 and found.f_favail < LEAST_INODES * times
+        return no_inodes or found.f_bavail * found.f_frsize < LEAST_BYTES * times
+
+    def make_room(self) -> bool:
+        """Remove what was not used for longest from a full file system; False if there was nothing to remove."""
+        from jitblas.store import eviction
+
+        return eviction.make_room(self)
 
     def _move(self, root: str) -> None:
         self.roots = [root, *(other for other in self.roots if other != root)]
@@ -183,6 +223,26 @@ class Store:
         assert entry is not None, "a folder that was just renamed is there"
         return entry
 
+    def place(self, key: Key, files: Mapping[str, bytes]) -> Entry:
+        """Publish an entry that was made elsewhere; its files were checked by whoever calls this."""
+        with self.private_folder() as folder:
+            for name in sorted(files, key=lambda name: name == META):  # meta.json last
+                path = os.path.join(folder, name)
+                with open(path, "wb") as file:
+                    os.fchmod(file.fileno(), 0o644)
+                    file.write(files[name])
+                flush(path)
+            entry = self.publish(key, folder)
+        self.record(entry)
+        return entry
+
+    def replace_meta(self, entry: Entry, meta: Mapping[str, Any]) -> Entry:
+        """The entry with another meta.json, such as one with a signature more."""
+        with self.private_folder() as folder:
+            write_meta(folder, meta)
+            os.replace(os.path.join(folder, META), os.path.join(entry.folder, META))
+        return entry._replace(meta=meta)
+
     def _quarantine(self, key: Key, reason: str) -> None:
         print(f"jitblas: entry {key} is not used and moved aside: {reason}", file=sys.stderr)
         import shutil
@@ -195,43 +255,23 @@ class Store:
         except OSError:
             shutil.rmtree(folder_of(self.root, key), ignore_errors=True)
 
-    @contextmanager
-    def lock(self, key: Key, timeout: float, waiting: Callable[[str], None]) -> Iterator[None]:
-        """Hold the key's lock while compiling. On a time-out, or any trouble with locks, go on without it.
-
-        `waiting` is called with the holder's pid after a second.
-        """
-        from filelock import FileLock, Timeout
+    def lock(self, key: Key, timeout: float, waiting: Callable[[str], None]) -> AbstractContextManager[None]:
+        """Hold the key's lock while compiling, or go on without; `waiting` is called with the holder's pid."""
+        from jitblas.store import locks
 
         folder = os.path.join(self.root, "locks")
-        path = os.path.join(folder, f"{key.what[:24]}-{key.how[:24]}")
-        held = None
-        try:
-            folders.make_private(folder)
-            lock = FileLock(path)
-            try:
-                lock.acquire(timeout=min(1.0, timeout))
-                held = lock
-            except Timeout:
-                waiting(_read_pid(path))
-                lock.acquire(timeout=max(0.0, timeout - 1.0))
-                held = lock
-            with open(f"{path}.pid", "w") as file:
-                file.write(str(os.getpid()))
-        except (OSError, NotImplementedError, Timeout):
-            pass  # a duplicate compile at worst
-        try:
-            yield
-        finally:
-            if held is not None:
-                held.release()
+        return locks.held(folder, f"{key.what[:24]}-{key.how[:24]}", timeout, waiting)
 
     def record(self, entry: Entry) -> None:
-        """Tell the index of a new entry."""
+        """Tell the index of a new entry, and keep the store within its size."""
         from jitblas.store import journal
 
         size = sum(facts["size"] for facts in entry.meta["files"].values())
         journal.append(self.root, [(str(entry.key), {"bytes": size, "built": entry.meta["built"]})])
+        if self._most_bytes is not None:
+            from jitblas.store import eviction
+
+            eviction.prune(self, most_bytes=self._most_bytes - size, spared=entry.key)
 
     def leave_hits(self) -> None:
         """At exit: tell the index how often this process used which entry."""
@@ -256,9 +296,22 @@ class Store:
                 yield key, {}
 
     def remove(self, key: Key) -> None:
+        """Remove an entry: moved away whole before its files go, so that nobody finds half of one."""
         import shutil
+        import tempfile
 
-        shutil.rmtree(folder_of(self.root, key), ignore_errors=True)
+        place = folder_of(self.root, key)
+        try:
+            aside = tempfile.mkdtemp(prefix=f"{BUILD}{os.getpid()}-", dir=self.root)
+            os.rename(place, os.path.join(aside, "entry"))
+            shutil.rmtree(aside, ignore_errors=True)
+        except OSError:
+            shutil.rmtree(place, ignore_errors=True)
+        for folder in (os.path.dirname(place), os.path.dirname(os.path.dirname(place))):
+            try:
+                os.rmdir(folder)
+            except OSError:
+                break  # others are in it
 
     def clear(self) -> int:
         """Delete everything in the store; returns the number of entries that went."""
@@ -271,11 +324,3 @@ class Store:
             else:
                 os.unlink(item.path)
         return count
-
-
-def _read_pid(path: str) -> str:
-    try:
-        with open(f"{path}.pid") as file:
-            return file.read(12)
-    except OSError:
-        return "?"

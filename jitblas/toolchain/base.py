@@ -168,6 +168,7 @@ def run(
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
+    _running.add(process.pid)
     try:
         output, _ = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -179,7 +180,20 @@ def run(
             _kill_group(process.pid)
             process.wait()
         raise
+    finally:
+        _running.discard(process.pid)
     return Finished(process.returncode, output.decode(errors="replace"))
+
+
+_running: set[int] = set()
+"""Leaders of the process groups of this process's compilers."""
+os.register_at_fork(after_in_child=_running.clear)
+
+
+def stop_running() -> None:
+    """Kill the compilers that other threads of this process wait for: their compiles fail with a signal's status."""
+    for leader in tuple(_running):
+        _kill_group(leader)
 
 
 def succeed(argv: Sequence[str], what: str, *, cwd: str, environment: Mapping[str, str] | None = None) -> str:

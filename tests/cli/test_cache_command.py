@@ -158,6 +158,114 @@ def test_a_store_that_is_not_ours_is_refused(command: Runner, cache: Path, tmp_p
     assert (elsewhere / "precious").exists()
 
 
-@pytest.mark.parametrize("words", [["verify"], ["show"], ["ls", "--nonsense"], ["path", "--json"]])
+@pytest.mark.parametrize("words", [["show"], ["ls", "--nonsense"], ["path", "--json"]])
 def test_what_is_not_there_is_wrong_usage(words: list[str]) -> None:
     assert cli.main(["cache", *words]) == 2
+
+
+# ---- Verifying, pruning, exchanging ---------------------------------------------------------------------------------
+
+
+def test_ls_sorts_and_filters(filled: Runner) -> None:
+    for order, field in (("size", "bytes"), ("hits", "hits"), ("seconds", "seconds")):
+        rows = json.loads(filled("cache", "ls", "--json", "--sort", order).stdout)
+        assert [row[field] for row in rows] == sorted((row[field] for row in rows), reverse=True)
+    rows = json.loads(
+        filled("cache", "ls", "--json", "--sort", "title", "--operator", "fft", "--target", "host").stdout
+    )
+    assert rows and all(row["operator"] == "fft" and row["title"].startswith("fft ") for row in rows)
+    assert filled("cache", "ls", "--target", "ascend950pr").stdout.endswith(" of that kind\n")
+
+
+def test_show_prints_the_source_that_was_compiled(filled: Runner) -> None:
+    row = json.loads(filled("cache", "ls", "--json", "--operator", "cdotc").stdout)[0]
+    finished = filled("cache", "show", row["key"], "--source")
+    assert finished.returncode == 0 and "#include" in finished.stdout
+    told = filled("cache", "show", row["key"]).stdout
+    assert "resolved   -m" in told and "signed by  nobody" in told
+
+
+def test_verify_lists_what_is_damaged_and_exits_1(copied: Path) -> None:
+    assert run(("cache", "verify"), copied).stdout == "19 of 19 entries are complete\n"
+    path = sorted((copied / "v1").glob("??/*/*/kernel.so"))[3]
+    path.write_bytes(path.read_bytes()[:-1])
+    finished = run(("cache", "verify"), copied)
+    assert finished.returncode == 1
+    assert path.parent.name in finished.stdout and "18 of 19 entries are complete" in finished.stdout
+    found = json.loads(run(("cache", "verify", "--json"), copied).stdout)
+    assert found["entries"] == 19 and len(found["damaged"]) == 1
+
+
+def test_prune_says_what_goes_and_takes_sizes_and_ages(copied: Path) -> None:
+    finished = run(("cache", "prune", "--max-size", "200k", "--dry-run"), copied)
+    assert "would be deleted" in finished.stdout
+    assert json.loads(run(("cache", "info", "--json"), copied).stdout)["entries"] == 19
+    assert run(("cache", "prune", "--max-size", "200k"), copied).returncode == 0
+    left = json.loads(run(("cache", "info", "--json"), copied).stdout)
+    assert 0 < left["bytes"] <= 200 * 1024
+    assert run(("cache", "prune", "--older-than", "1d"), copied).stdout == "0 entries, 0 B, deleted\n"
+    assert run(("cache", "prune", "--unused-for", "0s"), copied).returncode == 0
+    assert json.loads(run(("cache", "info", "--json"), copied).stdout)["entries"] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "give --max-size, --older-than or --unused-for"),
+        (("--max-size", "big"), "'big' is no size; accepted are such as 4096, 500M and 1.5G"),
+        (("--older-than", "30"), "'30' is no duration; accepted are such as 90s, 15m, 12h, 30d and 4w"),
+    ],
+)
+def test_prune_without_a_limit_or_with_a_wrong_one_is_wrong_usage(
+    command: Runner, words: tuple[str, ...], told: str
+) -> None:
+    finished = command("cache", "prune", *words)
+    assert finished.returncode == 2 and told in finished.stderr
+
+
+def test_kernels_go_from_store_to_store_once_they_are_signed_and_trusted(copied: Path, tmp_path: Path) -> None:
+    key, file, new = str(tmp_path / "key"), str(tmp_path / "kernels.tar.gz"), tmp_path / "new"
+    trusting = {"JITBLAS_TRUSTED_KEYS": str(tmp_path / "trusted")}
+    finished = run(("cache", "export", file), copied)
+    assert finished.returncode == 0 and "19 of them are not signed" in finished.stdout
+    assert run(("cache", "import", file), new, **trusting).returncode == 1
+    assert run(("cache", "keygen", key, "--comment", "build farm"), copied).returncode == 0
+    assert run(("cache", "sign", "--key", key), copied).stdout.startswith("19 entries signed with ")
+    assert "0 entries signed" in run(("cache", "sign", "--key", key), copied).stdout
+    assert "not signed" not in run(("cache", "export", file), copied).stdout
+    assert run(("cache", "import", file), new, **trusting).returncode == 1
+    assert "build farm" in run(("cache", "trust", f"{key}.pub"), new, **trusting).stdout
+    assert "1 trusted keys in" in run(("cache", "trust"), new, **trusting).stdout
+    assert "19 taken in" in run(("cache", "import", file), new, **trusting).stdout
+    assert run(("demo", "-n", "4099"), new, JITBLAS_MODE="load", PATH="").returncode == 0
+    line = Path(f"{key}.pub").read_text().strip()
+    assert run(("cache", "trust", "--remove", line), new, **trusting).returncode == 0
+    assert run(("cache", "import", file), new, **trusting).returncode == 1
+    assert run(("cache", "trust", "--remove", line), new, **trusting).returncode == 1
+
+
+def test_one_entry_can_be_exported_and_an_archive_is_replaced_whole(copied: Path, tmp_path: Path) -> None:
+    row = json.loads(run(("cache", "ls", "--json"), copied).stdout)[0]
+    file = tmp_path / "one.tar.gz"
+    file.write_text("what was there before")
+    finished = run(("cache", "export", str(file), row["key"]), copied)
+    assert finished.stdout.startswith("1 entries, ") and file.read_bytes()[:2] == b"\x1f\x8b"
+    assert run(("cache", "export", "/nowhere/x"), copied).returncode == 1
+    assert run(("cache", "export", str(file), "0" * 64), copied).returncode == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted({"one.tar.gz", copied.name})
+
+
+@pytest.mark.parametrize("words", [["export", "x"], ["sign", "--key", "x"], ["package", "x", "--name", "x"]])
+def test_without_a_store_there_is_nothing_to_exchange(
+    command: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    finished = command("cache", *words)
+    assert finished.returncode == 1 and finished.stderr.startswith("jitblas: ")
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("words", [["verify"], ["prune", "--max-size", "1"]])
+def test_verifying_or_pruning_nothing_is_no_error(command: Runner, cache: Path, words: list[str]) -> None:
+    assert command("cache", *words).returncode == 0
+    assert not cache.exists()

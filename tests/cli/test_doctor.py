@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import jitblas
-from jitblas.report_text import size_text
+from jitblas.units import size_text
 from tests.cli.command_line import Runner
 
 without_zig = pytest.mark.skipif(

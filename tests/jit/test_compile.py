@@ -12,7 +12,7 @@ import pytest
 
 import jitblas
 from jitblas import Status, aclblas
-from jitblas.jit import artifacts
+from jitblas.jit import compiling
 from jitblas.toolchain.base import Finished
 
 SOURCE = "axpy_ex/contiguous.asc"
@@ -35,13 +35,13 @@ def break_source(kernels: Path) -> int:
 def compiles(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Grows by one argv at each compile."""
     seen: list[Any] = []
-    original = artifacts.run
+    original = compiling.run
 
     def run(argv: Any, **options: Any) -> Finished:
         seen.append(argv)
         return original(argv, **options)
 
-    monkeypatch.setattr(artifacts, "run", run)
+    monkeypatch.setattr(compiling, "run", run)
     return seen
 
 
@@ -114,7 +114,7 @@ def test_what_may_pass_is_not_remembered(kernels: Path, monkeypatch: pytest.Monk
     path.write_text(f"{path.read_text()}// compiled afresh: {trouble}\n")
     jitblas.reload()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(artifacts, "run", lambda *_, **__: PASSING[trouble]())
+        patch.setattr(compiling, "run", lambda *_, **__: PASSING[trouble]())
         with pytest.raises(jitblas.Error):
             result()
     assert result() == 3.0

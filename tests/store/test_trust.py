@@ -127,7 +127,7 @@ def test_an_installed_package_keeps_its_store_in_the_user_s_cache_folder(
 AS_NOBODY = """
 import os, sys
 uid = int(sys.argv[1])
-import ctypes, hashlib, json, shlex, platform, shutil, sqlite3, subprocess, tempfile
+import ctypes, hashlib, importlib.metadata, importlib.util, json, shlex, platform, shutil, sqlite3, subprocess, tempfile
 import diskcache, filelock, numpy, platformdirs, platformdirs.unix
 import jitblas.blas.axpy_ex, jitblas.jit.artifacts, jitblas.runtime.host, jitblas.store.index, jitblas.toolchain.gnu
 import jitblas.toolchain.zig

@@ -1,0 +1,122 @@
+"""What leaves a store first: entries by their last use, which the index knows where it can be read."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jitblas.store.entry import Key, folder_of
+
+if TYPE_CHECKING:
+    from jitblas.store.store import Store
+
+ENOUGH = 4
+"""Room is made until there is so many times what a file system must have to count as not full."""
+
+
+class Kept(NamedTuple):
+    """An entry as eviction sees it. `used`: time of its last use, or of its compile; 0 if its meta.json is damaged."""
+
+    key: Key
+    meta: Mapping[str, Any]
+    nbytes: int
+    built: float
+    used: float
+    hits: int
+
+
+def kept(store: Store) -> list[Kept]:
+    """Every entry of the writable store, the one that was not used for longest first."""
+    index = facts(store)
+    found = []
+    for key, meta in store.entries():
+        known = index.get(str(key), {})
+        built = float(meta.get("built", 0.0))
+        used = max(built, float(known.get("used", 0.0)))
+        found.append(Kept(key, meta, nbytes(folder_of(store.root, key)), built, used, int(known.get("hits", 0))))
+    return sorted(found, key=lambda item: item.used)
+
+
+def facts(store: Store) -> dict[str, dict[str, Any]]:
+    """Key -> facts of the index, those of finished processes included; empty if the index cannot be used."""
+    from jitblas.store.index import INDEX_ERRORS, Index
+
+    try:
+        with Index(store.root) as index:
+            index.fold_journal()
+            return {key: index.facts(key) for key in index.keys()}  # noqa: SIM118 (no mapping)
+    except INDEX_ERRORS:
+        return {}
+
+
+def nbytes(folder: str) -> int:
+    """Bytes of the files in a folder."""
+    try:
+        return sum(item.stat(follow_symlinks=False).st_size for item in os.scandir(folder))
+    except OSError:
+        return 0
+
+
+def prune(
+    store: Store,
+    *,
+    most_bytes: int | None = None,
+    older_than: float | None = None,
+    unused_for: float | None = None,
+    spared: Key | None = None,
+    pretend: bool = False,
+) -> list[Kept]:
+    """Remove entries and return them.
+
+    Parameters
+    ----------
+    most_bytes : the longest unused go until the others take no more than this
+    older_than, unused_for : seconds since the compile and since the last use; older entries go
+    spared : an entry that stays whatever it takes, because it is about to be used
+    pretend : only tell which would go
+    """
+    now = time.time()
+    entries = [item for item in kept(store) if item.key != spared]
+    gone = [
+        item
+        for item in entries
+        if (older_than is not None and item.built < now - older_than)
+        or (unused_for is not None and item.used < now - unused_for)
+    ]
+    if most_bytes is not None:
+        going = {item.key for item in gone}
+        others = [item for item in entries if item.key not in going]
+        total = sum(item.nbytes for item in others)
+        while others and total > most_bytes:
+            total -= others[0].nbytes
+            gone.append(others.pop(0))
+    if not pretend:
+        for item in gone:
+            store.remove(item.key)
+        _forget(store, gone)
+    return gone
+
+
+def make_room(store: Store) -> bool:
+    """Remove the longest unused entries of a full file system until it has some room; False: nothing could go."""
+    gone: list[Kept] = []
+    for item in kept(store):
+        if not store.is_full(ENOUGH):
+            break
+        store.remove(item.key)
+        gone.append(item)
+    _forget(store, gone)
+    return bool(gone)
+
+
+def _forget(store: Store, gone: list[Kept]) -> None:
+    from jitblas.store.index import INDEX_ERRORS, Index
+
+    try:
+        with Index(store.root) as index:
+            for item in gone:
+                index.discard(str(item.key))
+    except INDEX_ERRORS:
+        pass  # rows of entries that are gone are not shown
