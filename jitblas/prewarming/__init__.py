@@ -1,0 +1,109 @@
+"""Prewarming: compile many kernels ahead of the calls that need them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from jitblas import config
+from jitblas.errors import Error
+from jitblas.prewarming.report import Outcome, Report
+from jitblas.prewarming.work import Request, Work, work_for
+
+if TYPE_CHECKING:
+    from jitblas.problem import Problem
+
+__all__ = ["Outcome", "Report", "Request", "prewarm", "run"]
+
+Progress = Callable[[Outcome, int, int], Any]
+
+
+def prewarm(
+    problems: Iterable[Problem | str | Request],
+    *,
+    targets: Sequence[str] | None = None,
+    exact: bool = False,
+    jobs: int | None = None,
+    store: str | None = None,
+    key: str | os.PathLike[str] | None = None,
+    scheduler: str | None = None,
+    check: bool = False,
+    progress: Progress | None = None,
+) -> Report:
+    """Put the kernels of problems into the store, so that calls find them there.
+
+    Parameters
+    ----------
+    problems : problems, their lines, or requests as :func:`jitblas.prewarming.manifest.read` gives them
+    targets : of problems that do not name theirs; None: the default target
+    exact : for those, bake the sizes into the kernels
+    jobs : compiles at a time; None: JITBLAS_JOBS, or what processors and memory allow
+    store : URL of a remote store (fsspec) that every kernel is uploaded to, signed
+    key : file of the secret key that signs what is uploaded (`jitblas cache keygen` makes one)
+    scheduler : address of a Dask scheduler whose workers compile, such as "tcp://head:8786"
+    check : only look whether the kernels are there
+    progress : called with every :class:`Outcome` as work starts and ends, with the number done and the number of all
+
+    Returns
+    -------
+    What became of every kernel; failures are in the report and do not stop the others.
+
+    Raises
+    ------
+    ProblemSyntaxError
+        A problem line cannot be read; nothing was compiled.
+    Error
+        JITBLAS_MODE forbids compiling, or the remote store or the scheduler cannot be used.
+    KeyboardInterrupt
+        After running compilers were stopped; what was done is done.
+
+    Examples
+    --------
+    >>> import jitblas
+    >>> report = jitblas.prewarm(["axpy_ex:n=1000", "fft:n=4096,dtype=c64"])  # doctest: +SKIP
+    >>> report.failed  # doctest: +SKIP
+    []
+    """
+    report = run(
+        work_for(problems, targets, exact),
+        jobs=jobs,
+        store=store,
+        key=key,
+        scheduler=scheduler,
+        check=check,
+        progress=progress,
+    )
+    if report.interrupted:
+        raise KeyboardInterrupt
+    return report
+
+
+def run(
+    work: Sequence[Work],
+    *,
+    jobs: int | None,
+    store: str | None,
+    key: str | os.PathLike[str] | None,
+    scheduler: str | None,
+    check: bool,
+    progress: Progress | None,
+) -> Report:
+    """The same for work that is laid out already; an interrupt ends it early and is told in the report."""
+    from jitblas.prewarming import local
+
+    progress = progress or (lambda *_: None)
+    if check:
+        return local.look(work, progress)
+    if config.mode() != "on":
+        raise Error(f"JITBLAS_MODE={config.mode()}: prewarm needs JITBLAS_MODE=on, to compile and to keep what it made")
+    finish = None
+    if store is not None:
+        from jitblas.prewarming.upload import Uploader
+
+        finish = Uploader(store, key)
+    if scheduler is not None:
+        from jitblas.prewarming import cluster
+
+        return cluster.build(work, scheduler, finish, progress)
+    return local.build(work, jobs or config.jobs() or local.default_jobs(), finish, progress)

@@ -1,0 +1,47 @@
+"""Signing entries and putting them into a remote store."""
+
+from __future__ import annotations
+
+import os
+
+from jitblas import config
+from jitblas.errors import CacheError, Error
+from jitblas.jit import artifacts
+from jitblas.store import signatures
+from jitblas.store.entry import Entry
+from jitblas.store.remote import Remote, Unreachable
+from jitblas.store.signatures import Refused, Signer
+
+
+class Uploader:
+    """Uploads entries to a remote store, signed with one key; those that are there already stay."""
+
+    def __init__(self, url: str, key: str | os.PathLike[str] | None) -> None:
+        if key is None:
+            raise Error(
+                f"uploading to {url} needs a key: nobody accepts what is not signed. Give --key FILE (key=); "
+                f"`jitblas cache keygen FILE` makes one"
+            )
+        self._signer = Signer(os.fspath(key))
+        self._remote = Remote(url, config.remote_timeout(), {self._signer.public.text: ""})
+
+    def __call__(self, entry: Entry) -> None:
+        """Raises CacheError if the remote store does not take it."""
+        try:
+            try:
+                if self._remote.get(entry.key) is not None:
+                    return
+            except Refused:
+                pass  # unsigned, damaged or somebody else's: ours takes its place
+            self._remote.put(signed(entry, self._signer))
+        except Unreachable as reason:
+            raise CacheError(f"the remote store {self._remote.url} does not take {entry.key}: {reason}") from None
+
+
+def signed(entry: Entry, signer: Signer) -> Entry:
+    """The same entry with the key's signature in its meta.json, in the store too where that is ours to write."""
+    try:
+        signatures.check(entry.meta, {signer.public.text: ""})
+        return entry
+    except Refused:
+        return artifacts.store().replace_meta(entry, signer.sign(entry.meta))
