@@ -112,7 +112,9 @@ def _connected(distributed: Any, scheduler: str) -> Any:
         client = distributed.Client(scheduler, timeout=config.remote_timeout(), set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         raise Error(f"the scheduler {scheduler} does not answer: {error}") from None
-    if not client.scheduler_info()["workers"]:
+    try:
+        client.wait_for_workers(1, timeout=config.remote_timeout())
+    except TimeoutError:
         client.close()
-        raise Error(f"the scheduler {scheduler} has no workers; start some: dask worker {scheduler}")
+        raise Error(f"the scheduler {scheduler} has no workers; start some: dask worker {scheduler}") from None
     return client

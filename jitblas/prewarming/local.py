@@ -18,7 +18,7 @@ from jitblas.store.entry import Entry
 from jitblas.toolchain import base
 
 COMPILE_BYTES = 400 << 20
-"""Memory that a compile is expected to take: twice what g++ needs for the largest of our kernels."""
+"""Memory that a compile is expected to take: g++ and clang++ need a quarter of it, zig two thirds."""
 
 Finish = Callable[[Entry], object]
 """What is done with every entry, such as an upload."""

@@ -94,6 +94,7 @@ build-backend = "hatchling.build"
 name = "{name}"
 version = "{version}"
 description = "Kernels for jitblas, compiled ahead of time"
+requires-python = ">=3.10"
 
 [project.entry-points."jitblas.prebuilt"]
 {module} = "{module}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
@@ -120,5 +121,6 @@ def _package(arguments: argparse.Namespace) -> int:
         raise CacheError(f"{arguments.folder} is there already; choose another folder") from None
     except OSError as error:
         raise CacheError(f"{arguments.folder} cannot be written: {error}") from None
-    print(f"{len(entries)} entries in {arguments.folder}; the wheel: pip wheel --no-deps {arguments.folder}")
+    place = shlex.quote(os.path.abspath(arguments.folder))
+    print(f"{len(entries)} entries in {arguments.folder}; the wheel: pip wheel --no-deps {place}")
     return 0
