@@ -3,17 +3,50 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jitblas.store.entry import Key, folder_of
+from jitblas.store.folders import BUILD
 
 if TYPE_CHECKING:
     from jitblas.store.store import Store
 
 ENOUGH = 4
 """Room is made until there is so many times what a file system must have to count as not full."""
+
+
+HOUR, WEEK, MONTH = 3600.0, 7 * 86400.0, 30 * 86400.0
+
+LEFTOVERS = (
+    ("", BUILD, HOUR),  # private folders of compiles that were killed; compiles are stopped after ten minutes
+    ("locks", "", HOUR),  # a lock that somebody still waits for would cost a compile, no more
+    ("quarantine", "", WEEK),  # damaged entries, for whoever wants to know why
+    ("direct", "", MONTH),  # memos are made anew when they are missed
+)
+"""(folder, beginning of names, age in seconds) of what goes by itself."""
+
+
+def sweep(root: str) -> None:
+    """Remove what processes left behind in a store."""
+    now = time.time()
+    for folder, beginning, age in LEFTOVERS:
+        try:
+            items = list(os.scandir(os.path.join(root, folder)))
+        except OSError:
+            continue  # there is none
+        for item in items:
+            try:
+                if not item.name.startswith(beginning) or item.stat(follow_symlinks=False).st_mtime > now - age:
+                    continue
+                if item.is_dir(follow_symlinks=False):
+                    shutil.rmtree(item.path, ignore_errors=True)
+                else:
+                    os.unlink(item.path)
+            except OSError:
+                pass  # somebody else removed it
 
 
 class Kept(NamedTuple):

@@ -10,6 +10,9 @@ import sys
 FORMAT = "v1"
 """Folder below the cache directory; a new layout gets a new name and the old one is left alone."""
 
+BUILD = "build-"
+"""Begins the names of private folders in a store."""
+
 
 def root_of(cache_folder: str) -> str:
     """The store's own folder inside a cache directory."""

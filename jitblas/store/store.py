@@ -24,12 +24,6 @@ from jitblas.store.entry import (
     write_meta,
 )
 
-BUILD = "build-"
-"""Begins the names of private folders."""
-
-STALE_SECONDS = 3600.0
-"""A private folder that old belongs to a compile that was killed; compiles are stopped after ten minutes."""
-
 LEAST_BYTES, LEAST_INODES = 1 << 20, 16
 """A kernel needs a twentieth of that; a file system with less is as good as full."""
 
@@ -70,6 +64,7 @@ class Store:
         self.roots = [self.root, *tiers] if writable else tiers
         self._hits: Counter[str] = Counter()
         self._prebuilt_asked = False
+        self._swept = False
 
     @property
     def memo_folder(self) -> str:
@@ -147,12 +142,20 @@ class Store:
 
         if not os.path.isdir(self.root) and self._cache_folder is not None:
             self._move(folders.writable_root(self._cache_folder))  # somebody deleted it under us
-        self._sweep()
-        folder = tempfile.mkdtemp(prefix=f"{BUILD}{os.getpid()}-", dir=self.root)
+        self._sweep_once()
+        folder = tempfile.mkdtemp(prefix=f"{folders.BUILD}{os.getpid()}-", dir=self.root)
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _sweep_once(self) -> None:
+        """Remove what others left behind, where something is made anyway."""
+        if not self._swept:
+            self._swept = True
+            from jitblas.store import eviction
+
+            eviction.sweep(self.root)
 
     def retreat(self, reason: str) -> bool:
         """Go on in a temporary folder, because nothing more can be put here; False if that is where we are."""
@@ -185,18 +188,6 @@ class Store:
     def _move(self, root: str) -> None:
         self.roots = [root, *(other for other in self.roots if other != root)]
         self.root = root
-
-    def _sweep(self) -> None:
-        """Remove what killed compiles left."""
-        import shutil
-
-        oldest = time.time() - STALE_SECONDS
-        for item in os.scandir(self.root):
-            try:
-                if item.name.startswith(BUILD) and item.stat().st_mtime < oldest:
-                    shutil.rmtree(item.path, ignore_errors=True)
-            except OSError:
-                pass  # somebody else removed it
 
     def publish(self, key: Key, folder: str) -> Entry:
         """Move a complete private folder to its place by one rename.
@@ -302,7 +293,7 @@ class Store:
 
         place = folder_of(self.root, key)
         try:
-            aside = tempfile.mkdtemp(prefix=f"{BUILD}{os.getpid()}-", dir=self.root)
+            aside = tempfile.mkdtemp(prefix=f"{folders.BUILD}{os.getpid()}-", dir=self.root)
             os.rename(place, os.path.join(aside, "entry"))
             shutil.rmtree(aside, ignore_errors=True)
         except OSError:

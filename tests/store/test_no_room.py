@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from jitblas.store import eviction
 from jitblas.store.store import Store
 
 TWO_KERNELS = """
@@ -77,6 +78,20 @@ def test_what_killed_compiles_left_is_swept_after_an_hour(tmp_path: Path) -> Non
     with store.private_folder():
         assert not old.exists() and young.exists()
     shutil.rmtree(young)
+
+
+def test_old_locks_memos_and_damaged_entries_do_not_pile_up(tmp_path: Path) -> None:
+    root = Path(Store(str(tmp_path / "cache"), []).root)
+    for folder, _, age in eviction.LEFTOVERS[1:]:
+        (root / folder / "entry").mkdir(parents=True)
+        for name, seconds in (("old", age + 100), ("young", age - 100)):
+            (root / folder / name).write_text("")
+            os.utime(root / folder / name, (time.time() - seconds,) * 2)
+        os.utime(root / folder / "entry", (0, 0))
+    with Store(str(tmp_path / "cache"), []).private_folder():
+        pass
+    for folder, _, _ in eviction.LEFTOVERS[1:]:
+        assert os.listdir(root / folder) == ["young"]
 
 
 def test_a_compiler_that_leaves_files_about_does_no_harm(python: Any, tmp_path: Path) -> None:
