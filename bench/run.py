@@ -1,6 +1,6 @@
 """Regenerates every figure: problem files, costs and limits, as JSON in a folder and as Markdown on stdout.
 
-python bench/run.py [FILE ...] [--out FOLDER] [--repeats N] [--only problems,costs,limits] [--cold] [--threads 1,all]
+python bench/run.py [FILE ...] [--out FOLDER] [--repeats N] [--only PARTS] [--cold] [--threads 1,all]
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from jitblas.bench.machine import facts, restart_without_overrides
 
 HERE = Path(__file__).resolve().parent
-PARTS = ("limits", "costs", "problems")
+PARTS = ("limits", "costs", "service", "problems")
 
 
 def main() -> int:
@@ -41,6 +41,11 @@ def main() -> int:
         result |= {"costs": found, "tiny_calls": [vars(row) for row in calls]}
         _section("What a process pays", "", costs.cost_cells(found))
         _section("A call at n = 8", "", tables.row_cells(calls))
+    if "service" in parts:
+        import service
+
+        result["service"] = service.service_costs()
+        _section("What a service pays", "", service.service_cells(result["service"]))
     if "limits" in parts:
         from jitblas.bench.limits import measure_limits
 

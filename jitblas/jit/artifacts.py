@@ -7,6 +7,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from jitblas import config, toolchain
@@ -122,7 +123,11 @@ def store() -> Store:
 def find_toolchain(target: str) -> Toolchain:
     """The process's compiler of a target, remembered in the store across processes."""
     memos = store().memo_folder if config.mode() == "on" else None
-    return toolchain.find(target, memos, store().compiler_cache, cpu.fingerprint())
+
+    def alone(name: str) -> AbstractContextManager[None]:
+        return _lock(name, "probe the compiler")
+
+    return toolchain.find(target, memos, store().compiler_cache, cpu.fingerprint(), alone)
 
 
 def look_up(recipe: Recipe) -> Entry | None:
@@ -174,7 +179,7 @@ def obtain(recipe: Recipe) -> Entry:
         recipe = recipe.fresh()
         key = recipe.key()
         try:
-            with store().lock(key, config.lock_timeout(), functools.partial(_tell_waiting, recipe.title)):
+            with _lock(f"{key.what[:24]}-{key.how[:24]}", f"compile {recipe.title}"):
                 entry = store().find(key) or _downloaded(recipe, key) or compile_entry(store(), recipe, key)
         except (OSError, CompileError) as error:
             if isinstance(error, CompileError) and not store().is_full():
@@ -193,8 +198,9 @@ def obtain(recipe: Recipe) -> Entry:
     raise CacheError(f"the sources of {recipe.title} change faster than they compile; try again when they rest")
 
 
-def _tell_waiting(title: str, pid: str) -> None:
-    _say(f"waiting for pid {pid} to compile {title}")
+def _lock(name: str, task: str) -> AbstractContextManager[None]:
+    """Whoever waits for another process says so after a second."""
+    return store().lock(name, config.lock_timeout(), lambda pid: _say(f"waiting for pid {pid} to {task}"))
 
 
 def _downloaded(recipe: Recipe, key: Key | None) -> Entry | None:

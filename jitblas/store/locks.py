@@ -34,7 +34,7 @@ def held(folder: str, name: str, timeout: float, waiting: Callable[[str], None])
         lock = _acquire(path, timeout, waiting)
         if lock is not None:
             heart = _Heart(path)
-    except (OSError, NotImplementedError, RuntimeError):  # the last: no thread can be started
+    except (ImportError, OSError, NotImplementedError, RuntimeError):  # the last: no thread can be started
         pass  # a duplicate compile at worst
     try:
         yield

@@ -246,12 +246,11 @@ class Store:
         except OSError:
             shutil.rmtree(folder_of(self.root, key), ignore_errors=True)
 
-    def lock(self, key: Key, timeout: float, waiting: Callable[[str], None]) -> AbstractContextManager[None]:
-        """Hold the key's lock while compiling, or go on without; `waiting` is called with the holder's pid."""
+    def lock(self, name: str, timeout: float, waiting: Callable[[str], None]) -> AbstractContextManager[None]:
+        """Be the only one to do what that names, or go on without; `waiting` is called with the holder's pid."""
         from jitblas.store import locks
 
-        folder = os.path.join(self.root, "locks")
-        return locks.held(folder, f"{key.what[:24]}-{key.how[:24]}", timeout, waiting)
+        return locks.held(os.path.join(self.root, "locks"), name, timeout, waiting)
 
     def record(self, entry: Entry) -> None:
         """Tell the index of a new entry, and keep the store within its size."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 
 from jitblas.config import COMPILER_ENVIRONMENT
 from jitblas.digest import hex_digest
@@ -35,7 +36,13 @@ def compilers(target: str) -> Iterator[Compiler]:
         yield Zig()
 
 
-def survey(target: str, memo_folder: str | None, cache: str | None, cpu: str) -> Iterator[tuple[str, Toolchain | str]]:
+Alone = Callable[[str], AbstractContextManager[None]]
+"""Keeps other processes from doing something of that name at the same time."""
+
+
+def survey(
+    target: str, memo_folder: str | None, cache: str | None, cpu: str, alone: Alone | None = None
+) -> Iterator[tuple[str, Toolchain | str]]:
     """Every candidate for `target`, best first, with its toolchain or why it does not count; probed as asked for.
 
     Parameters
@@ -43,19 +50,20 @@ def survey(target: str, memo_folder: str | None, cache: str | None, cpu: str) ->
     memo_folder : where answers are kept; None: ask anew
     cache : where compilers may keep caches of their own
     cpu : fingerprint of this CPU's features, since -march=native depends on it
+    alone : for probing once however many processes ask at the same time
     """
     for compiler in compilers(target):
         drivers = list(dict.fromkeys(compiler.candidates()))
         for driver in drivers:
-            yield " ".join(driver), _remembered(compiler, driver, memo_folder, cache, cpu)
+            yield " ".join(driver), _remembered(compiler, driver, memo_folder, cache, cpu, alone)
         if not drivers:
             yield compiler.name, "not found"
 
 
-def find(target: str, memo_folder: str | None, cache: str | None, cpu: str) -> Toolchain:
+def find(target: str, memo_folder: str | None, cache: str | None, cpu: str, alone: Alone | None = None) -> Toolchain:
     """The first compiler of :func:`survey` that counts; CompilerNotFound with every candidate and why it does not."""
     tried: list[tuple[str, str]] = []
-    for name, answer in survey(target, memo_folder, cache, cpu):
+    for name, answer in survey(target, memo_folder, cache, cpu, alone):
         if isinstance(answer, Toolchain):
             return answer
         tried.append((name, answer))
@@ -63,7 +71,7 @@ def find(target: str, memo_folder: str | None, cache: str | None, cpu: str) -> T
 
 
 def _remembered(
-    compiler: Compiler, driver: tuple[str, ...], folder: str | None, cache: str | None, cpu: str
+    compiler: Compiler, driver: tuple[str, ...], folder: str | None, cache: str | None, cpu: str, alone: Alone | None
 ) -> Toolchain | str:
     """The toolchain, or why the candidate does not count."""
     unwanted = [word for word in driver[1:] if changes_rounding(word)]
@@ -76,20 +84,32 @@ def _remembered(
     # What this package asks a compiler, and the flags that it gives, are part of the answer.
     asking = sorted(entry.path for entry in os.scandir(os.path.dirname(__file__)) if entry.name.endswith(".py"))
     fields = [str(MEMO_VERSION), compiler.name, cpu, *driver, *environment, *_stats(_files(driver)), *_stats(asking)]
-    path = os.path.join(folder, hex_digest("\0".join(fields).encode()) + ".json")
+    name = hex_digest("\0".join(fields).encode())
+    path = os.path.join(folder, f"{name}.json")
+    known = _read(path)
+    if known is not None:
+        return known
+    with alone(f"probe-{name[:24]}") if alone is not None else nullcontext():
+        known = _read(path)  # somebody else asked meanwhile, perhaps
+        if known is not None:
+            return known
+        answer = _probe(compiler, driver, cache)
+        depends = list(answer.depends) if isinstance(answer, Toolchain) else _files(driver)
+        verdict = {"toolchain": answer._asdict()} if isinstance(answer, Toolchain) else {"unusable": answer}
+        _write(path, json.dumps({"depends": depends, "stats": _stats(depends), **verdict}))
+        return answer
+
+
+def _read(path: str) -> Toolchain | str | None:
+    """What a memo holds; None if there is none, or one that cannot be trusted: then the compiler is asked."""
     try:
         with open(path, encoding="utf-8") as file:
             memo = json.load(file)
         if memo["stats"] == _stats(memo["depends"]):
             return str(memo["unusable"]) if "unusable" in memo else _from_json(memo["toolchain"])
     except (OSError, ValueError, KeyError, TypeError):
-        pass  # no memo, or one that cannot be trusted: ask the compiler
-    answer = _probe(compiler, driver, cache)
-    depends = list(answer.depends) if isinstance(answer, Toolchain) else _files(driver)
-    memo = {"depends": depends, "stats": _stats(depends)}
-    memo |= {"toolchain": answer._asdict()} if isinstance(answer, Toolchain) else {"unusable": answer}
-    _write(path, json.dumps(memo))
-    return answer
+        pass
+    return None
 
 
 def _probe(compiler: Compiler, driver: tuple[str, ...], cache: str | None) -> Toolchain | str:

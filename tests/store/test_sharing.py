@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -54,6 +55,18 @@ def test_eight_cold_processes_compile_each_kernel_once(compute: str, tmp_path: P
     answers = [process.communicate(timeout=60) for process in processes]
     assert [out for out, _ in answers] == ["right\n"] * 8, answers
     assert sorted(Counter(compiler.compiled).values()) == [1, 1]
+
+
+def test_eight_cold_processes_probe_the_compiler_once(compute: str, tmp_path: Path) -> None:
+    log, script = tmp_path / "log", tmp_path / "g++"
+    script.write_text(f'#!/bin/sh\necho "$*" >>{log}\nexec {shutil.which("g++") or shutil.which("clang++")} "$@"\n')
+    script.chmod(0o755)
+    settings = {"JITBLAS_CACHE_DIR": tmp_path / "store", "JITBLAS_CXX": script}
+    processes = [start(compute, settings) for _ in range(8)]
+    assert [process.communicate(timeout=60)[0] for process in processes] == ["right\n"] * 8
+    started = log.read_text().splitlines()
+    assert sum("--version" in line for line in started) == 1
+    assert sum("-DJITBLAS_KEY=" in line for line in started) == 2
 
 
 def test_threads_share_one_compile(python: Any, tmp_path: Path, compiler: Any) -> None:
