@@ -73,6 +73,7 @@ def collect() -> Found:
         "targets": _targets(compilers, cann, store["usable"]),
         "default_target": _ask(errors, default_target, None),
         "store": store,
+        "fleet": _fleet(errors),
         "threads": _ask(errors, config.threads, None),
         "settings": _settings(),
     }
@@ -198,6 +199,21 @@ def _holds_kernels(target: str) -> bool:
     if target == HOST:
         return bool(store.candidates(host_runtime_recipe().what))
     return any(meta.get("target") == target for _, meta in store.entries())
+
+
+def _fleet(errors: list[str]) -> Found:
+    """Where kernels may come from besides the store, and who is trusted."""
+    from jitblas.store import prebuilt, signatures
+
+    path = _ask(errors, config.trusted_keys_file, None)
+    nobody: dict[str, str] = {}
+    trusted = nobody if path is None else _ask(errors, lambda: signatures.read_trusted(path), nobody)
+    return {
+        "remote": config.remote() or None,
+        "trusted_keys": path,
+        "trusted": len(trusted),
+        "prebuilt": [package._asdict() for package in prebuilt.installed()],
+    }
 
 
 def _settings() -> Found:

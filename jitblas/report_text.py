@@ -36,6 +36,7 @@ def render(found: Found) -> list[str]:
         *_render_cann(found),
         "",
         *_render_store(found["store"]),
+        *_render_fleet(found["fleet"]),
         "",
         *_render_settings(found),
     ]
@@ -61,6 +62,15 @@ def _render_store(store: Found) -> list[str]:
         return [f"store {store['path']}: not there yet, made at the first compile"]
     lines = [f"store {store['path']}: {store['entries']} entries, {size_text(store['bytes'])}, trusted, writable"]
     return lines + [f"  read-only: {folder}" for folder in store["read_only"]]
+
+
+def _render_fleet(fleet: Found) -> list[str]:
+    lines = [f"  remote: {fleet['remote']}"] if fleet["remote"] else []
+    lines += [f"  trusted keys: {fleet['trusted']} in {fleet['trusted_keys']}"] if fleet["trusted"] else []
+    for package in fleet["prebuilt"]:
+        problem = "" if package["problem"] is None else f", not used: it {package['problem']}"
+        lines.append(f"  prebuilt: {package['name']} in {package['folder']}{problem}")
+    return lines
 
 
 def _render_settings(found: Found) -> list[str]:

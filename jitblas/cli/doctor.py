@@ -55,6 +55,7 @@ def advise(found: dict[str, Any]) -> Iterator[Advice]:
             "remedy": "pip install --force-reinstall --no-deps jitblas",
         }
     yield from _about_store(found["store"])
+    yield from _about_fleet(found["fleet"])
     if not found["targets"][HOST]["works"]:
         yield {"what": f"target {HOST}: {found['targets'][HOST]['detail']}", "remedy": _remedy(HOST)}
     yield from _about_ascend(found)
@@ -67,6 +68,20 @@ def _about_store(store: dict[str, Any]) -> Iterator[Advice]:
         "what": f"the store {store['path'] or ''} {store['problem']}; every process compiles anew",
         "remedy": "export JITBLAS_CACHE_DIR=/a/folder/of/your/own",
     }
+
+
+def _about_fleet(fleet: dict[str, Any]) -> Iterator[Advice]:
+    if fleet["remote"] and not fleet["trusted"]:
+        yield {
+            "what": f"the remote store {fleet['remote']} is not asked: nobody who signs kernels is trusted",
+            "remedy": "jitblas cache trust KEY.pub",
+        }
+    for package in fleet["prebuilt"]:
+        if package["problem"] is not None:
+            yield {
+                "what": f"the prebuilt kernels {package['name']} are not used: it {package['problem']}",
+                "remedy": "build it anew: jitblas cache package, pip wheel",
+            }
 
 
 def _about_ascend(found: dict[str, Any]) -> Iterator[Advice]:

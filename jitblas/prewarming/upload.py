@@ -24,10 +24,13 @@ class Uploader:
             )
         self._signer = Signer(os.fspath(key))
         self._remote = Remote(url, config.remote_timeout(), {self._signer.public.text: ""})
+        self._unreachable: Unreachable | None = None
 
     def __call__(self, entry: Entry) -> None:
-        """Raises CacheError if the remote store does not take it."""
+        """Raises CacheError if the remote store does not take it; one that did not answer is not asked again."""
         try:
+            if self._unreachable is not None:
+                raise self._unreachable
             try:
                 if self._remote.get(entry.key) is not None:
                     return
@@ -35,6 +38,7 @@ class Uploader:
                 pass  # unsigned, damaged or somebody else's: ours takes its place
             self._remote.put(signed(entry, self._signer))
         except Unreachable as reason:
+            self._unreachable = reason
             raise CacheError(f"the remote store {self._remote.url} does not take {entry.key}: {reason}") from None
 
 

@@ -156,3 +156,15 @@ def test_show_config_takes_no_other_mode() -> None:
 )
 def test_sizes_are_for_people(nbytes: int, text: str) -> None:
     assert size_text(nbytes) == text
+
+
+def test_a_remote_store_without_trusted_keys_is_advised_about(command: Runner, tmp_path: Path) -> None:
+    settings = {"JITBLAS_REMOTE": "s3://kernels/prod", "JITBLAS_TRUSTED_KEYS": str(tmp_path / "trusted")}
+    told = command("doctor", **settings).stdout
+    assert "remote: s3://kernels/prod" in told
+    assert "is not asked: nobody who signs kernels is trusted\n    jitblas cache trust KEY.pub\n" in told
+    (tmp_path / "trusted").write_text(f"ed25519 {'A' * 43}= somebody\n")
+    told = command("doctor", **settings).stdout
+    assert f"trusted keys: 1 in {tmp_path / 'trusted'}" in told and "is not asked" not in told
+    (tmp_path / "trusted").write_text("nonsense\n")
+    assert "wrong setting: 'nonsense' is no public key" in command("doctor", **settings).stdout

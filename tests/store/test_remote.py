@@ -200,6 +200,19 @@ def test_a_remote_store_that_cannot_be_asked_is_told_once(
     assert len(answer.stderr.splitlines()) == 1 and told in answer.stderr
 
 
+def test_an_upload_that_does_not_get_through_is_told_and_waits_once(
+    tmp_path: Path, full_store: Path, signer: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JITBLAS_REMOTE_TIMEOUT", "0.3")
+    uploader = Uploader(f"file://{tmp_path}/remote", signer.secret)
+    monkeypatch.setattr(uploader._remote, "_read", lambda _: threading.Event().wait())
+    started = time.monotonic()
+    for entry in sign_all(full_store, signer):
+        with pytest.raises(jitblas.CacheError, match=f"does not take {entry.key}: it did not answer within 0.3 s"):
+            uploader(entry)
+    assert time.monotonic() - started < 0.6
+
+
 def test_a_timeout_does_not_wait_for_the_file_system(tmp_path: Path) -> None:
     remote = Remote(f"file://{tmp_path}", 0.2, {})
     released = threading.Event()

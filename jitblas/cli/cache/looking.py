@@ -16,7 +16,7 @@ from jitblas.errors import CacheError
 from jitblas.hardware import TARGETS
 from jitblas.operators import NAMES
 from jitblas.report import opened_store
-from jitblas.store import eviction, signatures
+from jitblas.store import eviction, prebuilt, signatures
 from jitblas.store.entry import OBJECT, BadEntry, Key, folder_of, verify
 from jitblas.store.eviction import Kept
 from jitblas.store.folders import root_of
@@ -72,7 +72,7 @@ def _info(arguments: argparse.Namespace) -> int:
         "newest": max(built, default=None),
         "most_bytes": config.cache_max_size(),
         "read_only": [root_of(folder) for folder in config.read_only_folders()],
-        "prebuilt": [package._asdict() for package in _prebuilt()],
+        "prebuilt": [package._asdict() for package in prebuilt.installed()],
         "remote": config.remote() or None,
     }
     if arguments.json:
@@ -91,12 +91,6 @@ def _info(arguments: argparse.Namespace) -> int:
     if facts["remote"]:
         print(f"remote   {facts['remote']}")
     return 0
-
-
-def _prebuilt() -> list[Any]:
-    from jitblas.store import prebuilt
-
-    return list(prebuilt.installed())
 
 
 def _but(problem: str | None) -> str:
