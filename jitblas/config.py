@@ -22,7 +22,7 @@ SETTINGS: tuple[tuple[str, str, str], ...] = (
     ("JITBLAS_TARGET", "", "target of handles made without target=: ascend950pr or host"),
     ("JITBLAS_CACHE_DIR", "", "folder of the artifact store"),
     ("JITBLAS_CACHE_PATH", "", "further read-only stores, separated by ':'"),
-    ("JITBLAS_CACHE_MAX_SIZE", "", "bytes that the store may hold, such as 500M; what was not used for longest goes"),
+    ("JITBLAS_CACHE_MAX_SIZE", "", "bytes of kernels that the store may hold, such as 500M; the longest unused go"),
     ("JITBLAS_REMOTE", "", "URL of a remote store (fsspec) that is asked before a kernel is compiled"),
     ("JITBLAS_REMOTE_TIMEOUT", "10", "seconds after which a remote store that does not answer is given up"),
     (
@@ -91,8 +91,16 @@ def _count(name: str) -> int | None:
     text = os.environ.get(name)
     if not text:
         return None
-    if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= 4096:
-        raise Error(f"{name}={text}: a number from 1 to 4096 is accepted")
+    try:
+        return parse_count(text)
+    except ValueError as error:
+        raise Error(f"{name}={error}") from None
+
+
+def parse_count(text: str) -> int:
+    """A number of threads or processes; ValueError says what is accepted."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 4) or not 1 <= int(text) <= 4096:
+        raise ValueError(f"{text[:80]}: a number from 1 to 4096 is accepted")
     return int(text)
 
 
@@ -138,12 +146,17 @@ def _seconds(name: str, default: str) -> float:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):
         raise Error(f"{name}={text}: seconds are accepted, 0 or more")
-    return seconds
+    return min(seconds, 1e6)  # more than timers take is as good as for ever
 
 
 def remote() -> str:
     """URL of the remote store; empty if there is none."""
     return os.environ.get("JITBLAS_REMOTE", "")
+
+
+def record() -> str:
+    """File that collects the problems of a run; empty if none does."""
+    return os.environ.get("JITBLAS_RECORD", "")
 
 
 def cache_max_size() -> int | None:

@@ -61,6 +61,12 @@ class CompilerNotFound(Error):
         super().__init__("\n".join(lines))
 
 
+def may_pass(returncode: int | None, output: str) -> bool:
+    """Whether a process that failed may succeed another time: it was stopped (None, a signal) or found no room."""
+    room = ("No space left on device", "quota exceeded", "annot allocate memory")
+    return returncode is None or returncode < 0 or any(text in output for text in room)
+
+
 class CompileError(Error):
     """The compiler refused a kernel. :meth:`dump` shows its output and the numbered source."""
 
@@ -77,13 +83,7 @@ class CompileError(Error):
     @property
     def may_pass(self) -> bool:
         """The compiler was stopped or found no room: the same command may succeed later."""
-        return (
-            self.returncode is None
-            or self.returncode < 0
-            or any(
-                text in self.output for text in ("No space left on device", "quota exceeded", "annot allocate memory")
-            )
-        )
+        return may_pass(self.returncode, self.output)
 
     def again(self) -> CompileError:
         """The same error as a new object, to be raised once more."""

@@ -13,7 +13,8 @@ import numpy as np
 
 from jitblas import config
 from jitblas.errors import Error
-from jitblas.jit.kernels import launcher_recipe, load_library
+from jitblas.jit import libraries
+from jitblas.jit.kernels import load_named
 
 MAX_ARRAYS, MAX_FIXED, MAX_DIMENSIONS, MAX_TILING_BYTES = 4, 2, 3, 256
 
@@ -121,7 +122,7 @@ def _python_functions() -> ctypes.Array[c_void_p]:
 def _library() -> Any:
     """The loaded launcher, None where it cannot be had (JITBLAS_VERBOSE=1 says why)."""
     try:
-        library: Any = load_library("the launcher", launcher_recipe, ctypes.PyDLL)[0]
+        library: Any = load_named(libraries.LAUNCHER, ctypes.PyDLL)
     except Error as error:
         if config.verbose():
             print(f"jitblas: plans call through ctypes: {error}", file=sys.stderr)

@@ -8,6 +8,7 @@ Names, types and defaults are each operator's own (:data:`jitblas.operators.OPER
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -154,6 +155,8 @@ def expand(text: str) -> list[str]:
     choices = [list(_choices(body, text)) for body in pieces[1::2]]
     if "{" in "".join(pieces[::2]) or "}" in "".join(pieces[::2]):
         raise ProblemSyntaxError(f"{text!r}: a brace without its partner")
+    if math.prod(map(len, choices)) > MOST_CHOICES:
+        raise ProblemSyntaxError(f"{text!r}: its braces make more than {MOST_CHOICES} problems")
     lines = []
     for chosen in itertools.product(*choices):
         parts = [piece for pair in itertools.zip_longest(pieces[::2], chosen, fillvalue="") for piece in pair]
@@ -176,8 +179,12 @@ def _choices(body: str, text: str) -> Iterator[str]:
     if not finite or (step[3] == "*" and (by <= 1 or first <= 0)) or (step[3] == "+" and by <= 0):
         raise ProblemSyntaxError(f"{text!r}: {body!r} never reaches its end")
     value = first
-    if step[3] == "+" and (last - first) / by > MOST_CHOICES:
-        raise ProblemSyntaxError(f"{text!r}: {body!r} has more than {MOST_CHOICES} values")
+    if step[3] == "+":
+        count = (last - first) / by
+    else:
+        count = math.log(max(last / first, 1)) / math.log(by)
+    if count > MOST_CHOICES or (step[3] == "+" and max(abs(first), abs(last)) / by > 2**52):
+        raise ProblemSyntaxError(f"{text!r}: {body!r} has more than {MOST_CHOICES} values, or too small a step")
     while value <= last * (1 + 1e-12):
         yield _number_text(round(value, 9))
         value = value * by if step[3] == "*" else value + by

@@ -17,11 +17,12 @@ from typing import Any, Literal, TypeVar, overload
 from jitblas import __version__, config, toolchain
 from jitblas.errors import CacheError, Error
 from jitblas.hardware import ASCEND950PR, HOST, TARGETS
-from jitblas.jit import cpu
-from jitblas.jit.kernels import default_target, host_runtime_recipe
+from jitblas.jit import cpu, libraries
+from jitblas.jit.kernels import default_target
 from jitblas.operators import OPERATORS
 from jitblas.report_text import render
 from jitblas.runtime import acl
+from jitblas.store.entry import folder_bytes, folder_of
 from jitblas.store.folders import refusal, root_of
 from jitblas.store.store import Store
 from jitblas.toolchain.base import Toolchain
@@ -197,7 +198,7 @@ def _holds_kernels(target: str) -> bool:
     if store is None:
         return False
     if target == HOST:
-        return bool(store.candidates(host_runtime_recipe().what))
+        return bool(store.candidates(libraries.recipe_of(libraries.RUNTIME).what))
     return any(meta.get("target") == target for _, meta in store.entries())
 
 
@@ -212,7 +213,7 @@ def _fleet(errors: list[str]) -> Found:
         "remote": config.remote() or None,
         "trusted_keys": path,
         "trusted": len(trusted),
-        "prebuilt": [package._asdict() for package in prebuilt.installed()],
+        "prebuilt": [package._asdict() | {"verdict": package.verdict} for package in prebuilt.installed()],
     }
 
 
@@ -247,7 +248,7 @@ def store_facts() -> Found:
         "read_only": [root_of(folder) for folder in config.read_only_folders()],
     }
     store = opened_store() if facts["usable"] else None
-    sizes = [entry_bytes(meta) for _, meta in store.entries()] if store else []
+    sizes = [folder_bytes(folder_of(store.root, key)) for key, _ in store.entries()] if store else []
     return facts | {"entries": len(sizes), "bytes": sum(sizes)}
 
 
@@ -269,9 +270,3 @@ def opened_store() -> Store | None:
     if reason is not None:
         raise CacheError(f"the store {root} {reason}; set JITBLAS_CACHE_DIR to a folder of your own")
     return Store(folder, config.read_only_folders())
-
-
-def entry_bytes(meta: Found) -> int:
-    """Size of an entry's files, as its meta.json says."""
-    files = meta.get("files")
-    return sum(int(facts.get("size", 0)) for facts in files.values()) if isinstance(files, dict) else 0

@@ -67,10 +67,7 @@ def _render_store(store: Found) -> list[str]:
 def _render_fleet(fleet: Found) -> list[str]:
     lines = [f"  remote: {fleet['remote']}"] if fleet["remote"] else []
     lines += [f"  trusted keys: {fleet['trusted']} in {fleet['trusted_keys']}"] if fleet["trusted"] else []
-    for package in fleet["prebuilt"]:
-        problem = "" if package["problem"] is None else f", not used: it {package['problem']}"
-        lines.append(f"  prebuilt: {package['name']} in {package['folder']}{problem}")
-    return lines
+    return lines + [f"  prebuilt: {package['verdict']}" for package in fleet["prebuilt"]]
 
 
 def _render_settings(found: Found) -> list[str]:

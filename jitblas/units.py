@@ -30,7 +30,7 @@ def parse_size(text: str) -> int:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", text.strip().lower())
     if found is None:
         raise ValueError(f"{text!r} is no size; accepted are such as 4096, 500M and 1.5G")
-    return int(float(found[1]) * 1024 ** _SIZES[found[2]])
+    return int(min(float(found[1]) * 1024 ** _SIZES[found[2]], 2.0**62))
 
 
 def parse_duration(text: str) -> float:

@@ -42,6 +42,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader went away. What is still buffered must not raise once more when Python closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
+    except OSError as error:
+        print(f"jitblas: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", file=sys.stderr)
+        if sys.stdout is not None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
 

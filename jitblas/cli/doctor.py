@@ -79,7 +79,7 @@ def _about_fleet(fleet: dict[str, Any]) -> Iterator[Advice]:
     for package in fleet["prebuilt"]:
         if package["problem"] is not None:
             yield {
-                "what": f"the prebuilt kernels {package['name']} are not used: it {package['problem']}",
+                "what": f"prebuilt kernels {package['verdict']}",
                 "remedy": "build it anew: jitblas cache package, pip wheel",
             }
 

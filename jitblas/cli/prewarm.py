@@ -10,13 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from jitblas import prewarming
+from jitblas import config, prewarming
 from jitblas.cli import FAILED, INTERRUPTED, USAGE
 from jitblas.hardware import TARGETS
-from jitblas.prewarming import Progress
-from jitblas.prewarming.report import NOT_DONE, STARTED, Outcome, Report
+from jitblas.prewarming.report import NOT_DONE, STARTED, Outcome, Progress, Report
 from jitblas.prewarming.work import Request, work_for
-from jitblas.problem import expand
 from jitblas.units import duration_text
 
 
@@ -39,9 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _jobs(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= 4096:
-        raise argparse.ArgumentTypeError(f"{text}: a number from 1 to 4096 is accepted")
-    return int(text)
+    try:
+        return config.parse_count(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -70,8 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _requests(arguments: argparse.Namespace) -> Iterator[Request]:
-    for problem in arguments.problems:
-        yield from (Request(line) for line in expand(problem))
+    yield from map(Request, arguments.problems)
     from jitblas.prewarming.manifest import read_manifest, read_record
 
     for path in arguments.manifest:
@@ -95,7 +93,7 @@ def _shown(arguments: argparse.Namespace, count: int) -> Iterator[Progress | Non
     """What tells of the work as it goes: bars on a terminal, lines elsewhere, nothing beside JSON."""
     if arguments.json:
         yield None
-    elif not sys.stdout.isatty():
+    elif sys.stdout is None or not sys.stdout.isatty():
         yield _print_line
     else:
         with _bars(count) as progress:
@@ -115,22 +113,29 @@ def _line(outcome: Outcome) -> str:
 @contextmanager
 def _bars(count: int) -> Iterator[Progress]:
     """A line for each kernel under way, and one for all: how many, how many a second, how long still."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich import progress as rich
     from rich.text import Text
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
-    more = (TextColumn("{task.fields[rate]}"), TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
-    with Progress(*columns, *more, transient=True) as bars:
+    columns = (
+        rich.SpinnerColumn(),
+        rich.TextColumn("{task.description}", markup=False),
+        rich.BarColumn(),
+        rich.MofNCompleteColumn(),
+        rich.TextColumn("{task.fields[rate]}"),
+        rich.TimeElapsedColumn(),
+        rich.TextColumn("{task.fields[left]}"),
+    )
+    with rich.Progress(*columns, transient=True) as bars:
         total = bars.add_task("all kernels", total=count, rate="", left="")
         begun: dict[str, Any] = {}
 
         def show(outcome: Outcome, done: int, _: int) -> None:
-            name = f"{outcome.title} for {outcome.target}"
+            what = outcome.key.partition("/")[0]
             if outcome.status == STARTED:
-                begun[name] = bars.add_task(f"  {name}", total=1, rate="", left="")
+                begun[what] = bars.add_task(f"  {outcome.title} for {outcome.target}", total=1, rate="", left="")
                 return
-            if name in begun:
-                bars.remove_task(begun.pop(name))
+            if what in begun:
+                bars.remove_task(begun.pop(what))
             bars.console.print(Text(_line(outcome)))
             seconds = bars.tasks[bars.task_ids.index(total)].elapsed or 0.0
             rate = done / seconds if seconds > 0 else 0.0
@@ -146,6 +151,9 @@ def _conclude(report: Report) -> None:
         print(f"missing: {outcome.title} for {outcome.target}{shown}, key {outcome.key}")
     for outcome in report.failed:
         print(f"\nfailed: {outcome.title} for {outcome.target}: {outcome.problem}\n{outcome.message}")
+    elsewhere = sum(bool(outcome.message) for outcome in report.of("compiled"))
+    if elsewhere:
+        print(f"{elsewhere} were compiled for other machines than this one: its own compiler would make others")
     counts = {status: len(report.of(status)) for status in dict.fromkeys(one.status for one in report.outcomes)}
     told = ", ".join(f"{count} {status}" for status, count in counts.items())
     uploaded = sum(outcome.uploaded for outcome in report.outcomes)

@@ -131,16 +131,18 @@ def find_toolchain(target: str) -> Toolchain:
 
 
 def look_up(recipe: Recipe) -> Entry | None:
-    """The entry that a call would load without compiling or asking a remote store; its files are verified."""
-    key = _key(recipe)
-    entry = _stored(recipe, key)
-    if entry is None and store().add_prebuilt():
-        entry = _stored(recipe, key)
-    return entry
+    """The entry that a call would load without compiling or asking a remote store. Looking changes nothing."""
+    return _found(recipe, _key(recipe), looking=True)
 
 
-def _stored(recipe: Recipe, key: Key | CompilerNotFound | None) -> Entry | None:
-    return store().find(key) if isinstance(key, Key) else _any_entry(recipe)
+def _found(recipe: Recipe, key: Key | CompilerNotFound | None, *, looking: bool) -> Entry | None:
+    """Its files are verified."""
+
+    def find() -> Entry | None:
+        return store().find(key, looking=looking) if isinstance(key, Key) else _any_entry(recipe)
+
+    entry = find()
+    return find() if entry is None and store().add_prebuilt() else entry
 
 
 def _key(recipe: Recipe) -> Key | CompilerNotFound | None:
@@ -162,26 +164,30 @@ def obtain(recipe: Recipe) -> Entry:
     MissingKernelError
         Under JITBLAS_MODE=load when no entry that this CPU can run is there.
     """
-    entry = look_up(recipe)
-    if entry is not None:
-        return entry
     key = _key(recipe)
+    entry = _found(recipe, key, looking=False)
+    if entry is not None:
+        store().count(entry)
+        return entry
     if key is None:
         raise MissingKernelError(recipe.what, recipe.problem, recipe.exact, recipe.target)
-    if isinstance(key, CompilerNotFound):
-        entry = _downloaded(recipe, None)
-        if entry is None:
-            raise key
-        return entry
     made_room = False
-    for _ in range(MOST_TRIES):
-        # What is compiled is what the files hold now, not what they held when this process first read them.
-        recipe = recipe.fresh()
-        key = recipe.key()
+    for left in reversed(range(MOST_TRIES)):
+        root = store().root
         try:
+            if isinstance(key, CompilerNotFound):
+                entry = _downloaded(recipe, None)
+                if entry is None:
+                    raise key
+                return entry
+            # What is compiled is what the files hold now, not what they held when this process first read them.
+            recipe = recipe.fresh()
+            key = recipe.key()
             with _lock(f"{key.what[:24]}-{key.how[:24]}", f"compile {recipe.title}"):
                 entry = store().find(key) or _downloaded(recipe, key) or compile_entry(store(), recipe, key)
         except (OSError, CompileError) as error:
+            if left and (store().root != root or not os.path.isdir(root) or isinstance(error, FileNotFoundError)):
+                continue  # another thread moved the store, or somebody deleted it, while this was compiled
             if isinstance(error, CompileError) and not store().is_full():
                 raise
             if not made_room and store().is_full() and store().make_room():
@@ -200,44 +206,59 @@ def obtain(recipe: Recipe) -> Entry:
 
 def _lock(name: str, task: str) -> AbstractContextManager[None]:
     """Whoever waits for another process says so after a second."""
-    return store().lock(name, config.lock_timeout(), lambda pid: _say(f"waiting for pid {pid} to {task}"))
+    waiting = functools.partial(_say_waiting, task)
+    return store().lock(name, config.lock_timeout(), waiting, toolchain.base.is_stopping)
+
+
+def _say_waiting(task: str, pid: str) -> None:
+    _say(f"waiting for pid {pid} to {task}")
 
 
 def _downloaded(recipe: Recipe, key: Key | None) -> Entry | None:
     """An entry of the remote store, placed in ours: that of a key, or the best for this CPU of the recipe's *what*."""
-    if not config.remote():
+    if config.mode() != "on" or not config.remote():
         return None
     from jitblas.store import remote
 
-    placed = remote.download(store(), recipe.what, key)
-    if not placed:
-        return None
-    entry = placed[0] if key is not None else _any_entry(recipe)
-    return None if entry is None else entry._replace(origin="downloaded")
+    if key is not None:
+        return remote.download(store(), key)
+    return remote.download_best(store(), recipe.what, lambda meta: _fitness(recipe, meta))
 
 
 def _any_entry(recipe: Recipe) -> Entry | None:
     """An entry of the recipe's *what*, whatever compiled it, that this CPU can run: best instruction set first."""
-    have = cpu.features()
     runnable = []
     for root, key, meta in store().candidates(recipe.what):
-        needed = set(meta.get("cpu", ()))
-        if meta.get("extra_flags") or meta.get("machine") != os.uname().machine:
-            continue
-        if recipe.target == HOST and not needed <= have:
-            missing = ", ".join(sorted(needed - have)[:5])
-            _say(f"entry {key} needs instructions that this CPU lacks ({missing}); not loaded")
-            continue
-        runnable.append((len(needed), root, key))
+        fitness = _fitness(recipe, meta)
+        if fitness is not None:
+            runnable.append((fitness, root, key))
     for _, root, key in sorted(runnable, key=lambda item: -item[0]):
         try:
             entry = verify(root, key, store().owners(root))
         except BadEntry as reason:
-            _say(f"entry {key} is not used: {reason}")
+            _say_once(f"entry {key} is not used: {reason}")
             continue
         if entry is not None:
             return entry
     return None
+
+
+def _fitness(recipe: Recipe, meta: Mapping[str, Any]) -> int | None:
+    """How many of this CPU's instruction sets an entry uses, None if it is not for this CPU."""
+    if meta.get("extra_flags") or meta.get("machine") != os.uname().machine:
+        return None
+    needed = set(meta["cpu"])
+    missing = sorted(needed - cpu.features()) if recipe.target == HOST else []
+    if missing:
+        key = f"{meta['what']}/{meta['how']}"
+        _say_once(f"entry {key} needs instructions that this CPU lacks ({', '.join(missing[:5])}); not loaded")
+        return None
+    return len(needed)
+
+
+@functools.cache
+def _say_once(text: str) -> None:
+    _say(text)
 
 
 def _say(text: str) -> None:

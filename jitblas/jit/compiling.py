@@ -44,6 +44,8 @@ def compile_entry(store: Store, recipe: Recipe, key: Key) -> Entry | None:
             file.write(text)
         argv = recipe.command(source, shared_object, depfile)
         finished = run(argv, cwd=empty, environment=compiler.environment(store.compiler_cache))
+        if finished.returncode != 0 and not os.path.isfile(source):
+            raise FileNotFoundError(f"{folder} was deleted while its source was compiled")
         if finished.returncode != 0 or not os.path.isfile(shared_object):
             raise CompileError(argv, finished.returncode, finished.output, text, str(key))
         if recipe.fresh().what != recipe.what:

@@ -7,13 +7,13 @@ import ctypes
 import functools
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jitblas import config
 from jitblas.errors import CacheError, CompileError
 from jitblas.hardware import ASCEND950PR, HOST, TARGETS
-from jitblas.jit import direct
+from jitblas.jit import direct, libraries
 from jitblas.jit.specialization import Specialization
 from jitblas.operators.base import tiling_struct
 
@@ -75,10 +75,10 @@ def load(specialization: Specialization) -> Kernel:
 
 
 def _fill(pending: _Pending, specialization: Specialization) -> Kernel:
-    if os.environ.get("JITBLAS_RECORD"):
+    if config.record():
         from jitblas.jit import record
 
-        record.add(os.environ["JITBLAS_RECORD"], specialization)
+        record.add(config.record(), specialization)
     try:
         pending.kernel = _load(specialization)
         return pending.kernel
@@ -124,6 +124,11 @@ def load_library(
     library, entry = _load_recipe(recipe, kind)
     direct.remember(request, recipe, entry)
     return library, str(entry.key)
+
+
+def load_named(name: str, kind: type[ctypes.CDLL] = ctypes.CDLL) -> ctypes.CDLL:
+    """One of the libraries that are no kernels (:mod:`jitblas.jit.libraries`)."""
+    return load_library(name, lambda: libraries.recipe_of(name), kind)[0]
 
 
 def _load_recipe(recipe: Recipe, kind: type[ctypes.CDLL]) -> tuple[ctypes.CDLL, Entry]:
@@ -183,44 +188,9 @@ def _runtime(target: str) -> Runtime:
     else:
         from jitblas.runtime.host import HostRuntime
 
-        runtime = HostRuntime(load_library("the host runtime", host_runtime_recipe)[0], config.threads())
+        runtime = HostRuntime(load_named(libraries.RUNTIME), config.threads())
     atexit.register(runtime.shutdown)
     return runtime
-
-
-def host_runtime_recipe() -> Recipe:
-    """The one artifact with threads in it, shared by all kernels of the host."""
-    from jitblas.jit.artifacts import library_recipe
-
-    twin = os.path.join(config.kernels_folder(), "twin")
-    runtime = os.path.join(twin, "runtime")
-    source = os.path.join(runtime, "runtime.cpp")
-    return library_recipe("the host runtime", source, (runtime, os.path.join(twin, "detail")))
-
-
-def host_cube_recipe() -> Recipe:
-    """The artifact with the micro-kernels of matrix products, shared by all cube and mixed kernels of the host."""
-    from jitblas.jit.artifacts import library_recipe
-
-    twin = os.path.join(config.kernels_folder(), "twin")
-    cube = os.path.join(twin, "cube")
-    return library_recipe("the host cube", os.path.join(cube, "cube.cpp"), (cube, os.path.join(twin, "detail")))
-
-
-def launcher_recipe() -> Recipe:
-    """The artifact with the compiled way into plans (:mod:`jitblas.launcher`)."""
-    from jitblas.jit.artifacts import library_recipe
-
-    folder = os.path.join(config.kernels_folder(), "launcher")
-    return library_recipe("the launcher", os.path.join(folder, "launcher.cpp"), (folder,))
-
-
-HOST_LIBRARIES: Mapping[str, Callable[[], Recipe]] = {
-    "the host runtime": host_runtime_recipe,
-    "the host cube": host_cube_recipe,
-    "the launcher": launcher_recipe,
-}
-"""Artifacts that are no kernels, by their titles: what kernels of the host need besides themselves."""
 
 
 def bind_cube(library: Any) -> None:
@@ -232,7 +202,7 @@ def bind_cube(library: Any) -> None:
 @functools.cache
 def _cube_table() -> int:
     """Address of the cube's functions; the library stays loaded for as long as the process."""
-    library = load_library("the host cube", host_cube_recipe)[0]
+    library: Any = load_named(libraries.CUBE)
     library.jitblas_cube_table.restype = ctypes.c_void_p
     table: int = library.jitblas_cube_table()
     return table

@@ -21,9 +21,10 @@ def add(path: str, specialization: Specialization) -> None:
     """Note a kernel's problem. A record that cannot be written is told once and changes nothing else."""
     line = {"problem": specialization.problem, "target": specialization.target, "exact": specialization.exact}
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o666)
         try:
-            os.write(descriptor, (json.dumps(line) + "\n").encode())
+            # A line begins by ending the one before, which somebody who was killed may have left open.
+            os.write(descriptor, ("\n" + json.dumps(line)).encode())
         finally:
             os.close(descriptor)
     except OSError as error:
@@ -39,7 +40,7 @@ def read(text: str) -> Iterator[tuple[str, str, bool]]:
         try:
             found = json.loads(line)
             item = (str(found["problem"]), str(found["target"]), bool(found["exact"]))
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             continue  # torn by a process that was killed
         if item not in seen:
             seen.add(item)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from jitblas import config
-from jitblas.errors import Error
-from jitblas.prewarming.report import Outcome, Report
+from jitblas.errors import CacheError, Error
+from jitblas.prewarming.report import Outcome, Progress, Report
 from jitblas.prewarming.work import Request, Work, work_for
 
 if TYPE_CHECKING:
     from jitblas.problem import Problem
 
 __all__ = ["Outcome", "Report", "Request", "prewarm", "run"]
-
-Progress = Callable[[Outcome, int, int], Any]
 
 
 def prewarm(
@@ -35,7 +33,8 @@ def prewarm(
 
     Parameters
     ----------
-    problems : problems, their lines, or requests as :func:`jitblas.prewarming.manifest.read` gives them
+    problems : problems, their lines (braces expand), or requests as :func:`.manifest.read_manifest` and
+        :func:`.manifest.read_record` give them
     targets : of problems that do not name theirs; None: the default target
     exact : for those, bake the sizes into the kernels
     jobs : compiles at a time; None: JITBLAS_JOBS, or what processors and memory allow
@@ -53,8 +52,13 @@ def prewarm(
     ------
     ProblemSyntaxError
         A problem line cannot be read; nothing was compiled.
+    ValueError
+        An unknown target.
+    StatusError
+        A problem that no kernel is for, such as complex128 on the chip.
     Error
-        JITBLAS_MODE forbids compiling, or the remote store or the scheduler cannot be used.
+        JITBLAS_MODE forbids compiling; the store, the remote store or the scheduler cannot be used; arguments that
+        have nothing to do with each other.
     KeyboardInterrupt
         After running compilers were stopped; what was done is done.
 
@@ -90,13 +94,20 @@ def run(
     progress: Progress | None,
 ) -> Report:
     """The same for work that is laid out already; an interrupt ends it early and is told in the report."""
+    from jitblas.jit import artifacts
     from jitblas.prewarming import local
 
     progress = progress or (lambda *_: None)
+    if key is not None and store is None:
+        raise Error("a key signs what is uploaded: give the remote store, too (--store URL, store=)")
     if check:
+        if store is not None or scheduler is not None:
+            raise Error("looking (--check, check=) neither uploads nor compiles: leave the store and the scheduler out")
         return local.look(work, progress)
     if config.mode() != "on":
         raise Error(f"JITBLAS_MODE={config.mode()}: prewarm needs JITBLAS_MODE=on, to compile and to keep what it made")
+    if artifacts.store().is_temporary:
+        raise CacheError("nothing that is compiled now would last: see above; set JITBLAS_CACHE_DIR")
     finish = None
     if store is not None:
         from jitblas.prewarming.upload import Uploader

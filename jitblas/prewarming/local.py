@@ -8,41 +8,40 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
+from typing import Any
 
 from jitblas import config
 from jitblas.errors import CompileError, Error
 from jitblas.jit import artifacts
-from jitblas.prewarming.report import FAILED, MISSING, NOT_DONE, STARTED, Outcome, Report
+from jitblas.prewarming.report import DONE, FAILED, MISSING, NOT_DONE, STARTED, Outcome, Progress, Report
 from jitblas.prewarming.work import Work
-from jitblas.store.entry import Entry
+from jitblas.store.entry import META, Entry
 from jitblas.toolchain import base
 
 COMPILE_BYTES = 400 << 20
 """Memory that a compile is expected to take: g++ and clang++ need a quarter of it, zig two thirds."""
 
-Finish = Callable[[Entry], object]
-"""What is done with every entry, such as an upload."""
-
-Told = Callable[[Outcome, int, int], object]
+Finish = Callable[[Entry], bool]
+"""What is done with every entry, such as an upload; whether it was uploaded."""
 
 
-def look(work: Sequence[Work], progress: Told) -> Report:
+def look(work: Sequence[Work], progress: Progress) -> Report:
     """Only look which artifacts are there."""
     started = time.perf_counter()
     outcomes = []
     for one in work:
-        entry = artifacts.look_up(one.make_recipe())
-        outcomes.append(begun(one, MISSING) if entry is None else of_entry(one, entry))
+        entry = artifacts.look_up(one.recipe)
+        outcomes.append(outcome_of(one, MISSING) if entry is None else finished(one, entry, None))
         progress(outcomes[-1], len(outcomes), len(work))
     return Report(tuple(outcomes), time.perf_counter() - started)
 
 
-def build(work: Sequence[Work], jobs: int, finish: Finish | None, progress: Told) -> Report:
+def build(work: Sequence[Work], jobs: int, finish: Finish | None, progress: Progress) -> Report:
     """Obtain every artifact. An interrupt stops running compilers and leaves what is done."""
     started = time.perf_counter()
-    outcomes = {one.what: begun(one, NOT_DONE) for one in work}
+    outcomes = {one.recipe.what: outcome_of(one, NOT_DONE) for one in work}
     gate = _MemoryGate()
-    stopped = threading.Event()
+    interrupted = threading.Event()
     telling = threading.Lock()
     done = 0
 
@@ -52,62 +51,71 @@ def build(work: Sequence[Work], jobs: int, finish: Finish | None, progress: Told
 
     def make(one: Work) -> Outcome:
         with gate:
-            if stopped.is_set():
-                return begun(one, NOT_DONE)
-            tell(begun(one, STARTED))
+            if interrupted.is_set():
+                return outcome_of(one, NOT_DONE)
+            tell(outcome_of(one, STARTED))
             outcome = obtained(one, finish)
-            return begun(one, NOT_DONE) if stopped.is_set() and outcome.status == FAILED else outcome
+            return outcome_of(one, NOT_DONE) if interrupted.is_set() and outcome.status == FAILED else outcome
 
-    interrupted = False
-    with concurrent.futures.ThreadPoolExecutor(jobs, thread_name_prefix="jitblas-prewarm") as pool:
-        futures = {pool.submit(make, one): one for one in work}
-        try:
-            for future in concurrent.futures.as_completed(futures):
-                outcomes[futures[future].what] = outcome = future.result()
-                done += 1
-                tell(outcome)
-        except KeyboardInterrupt:
-            interrupted = True
-            stopped.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            base.stop_running()
-    if interrupted:
+    pool = concurrent.futures.ThreadPoolExecutor(jobs, thread_name_prefix="jitblas-prewarm")
+    futures = {pool.submit(make, one): one for one in work}
+    try:
+        for future in concurrent.futures.as_completed(futures):
+            outcomes[futures[future].recipe.what] = outcome = future.result()
+            done += 1
+            tell(outcome)
+    except KeyboardInterrupt:
+        interrupted.set()
+        with base.stopped():
+            pool.shutdown(cancel_futures=True)
         for future, one in futures.items():
             if not future.cancelled() and future.exception() is None:
-                outcomes[one.what] = future.result()
-    return Report(tuple(outcomes.values()), time.perf_counter() - started, interrupted)
+                outcomes[one.recipe.what] = future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return Report(lasting(outcomes.values()), time.perf_counter() - started, interrupted.is_set())
 
 
 def obtained(one: Work, finish: Finish | None) -> Outcome:
     """Obtain one artifact; what goes wrong is in the outcome."""
     try:
-        return finished(one, artifacts.obtain(one.make_recipe()), finish)
+        return finished(one, artifacts.obtain(one.recipe), finish)
     except CompileError as error:
-        return begun(one, FAILED)._replace(key=error.key, message=f"{error}\n{error.output}".strip())
+        return outcome_of(one, FAILED, key=error.key, message=f"{error}\n{error.output}".strip())
     except (Error, OSError, ValueError) as error:
-        return begun(one, FAILED)._replace(message=str(error))
+        return outcome_of(one, FAILED, message=str(error))
 
 
 def finished(one: Work, entry: Entry, finish: Finish | None) -> Outcome:
     """The outcome of an artifact that is there, after what is done with every entry."""
-    if finish is not None:
-        try:
-            finish(entry)
-        except (Error, OSError) as error:
-            return of_entry(one, entry)._replace(status=FAILED, message=str(error))
-    return of_entry(one, entry)._replace(uploaded=finish is not None)
+    facts: dict[str, Any] = {"key": str(entry.key), "folder": entry.folder, "nbytes": entry.nbytes}
+    if entry.origin == "compiled":
+        facts["seconds"] = float(entry.meta.get("seconds", 0.0))
+    try:
+        uploaded = finish is not None and finish(entry)
+    except (Error, OSError) as error:
+        return outcome_of(one, FAILED, message=str(error), **facts)
+    return outcome_of(one, entry.origin, uploaded=uploaded, **facts)
 
 
-def begun(one: Work, status: str) -> Outcome:
-    problem, target, exact = one.request
-    return Outcome(status, one.title, "" if problem == one.title else problem, target or "", bool(exact), one.what)
+def outcome_of(one: Work, status: str, **facts: Any) -> Outcome:
+    problem = "" if one.request.problem == one.recipe.title else one.request.problem
+    target, exact = str(one.request.target), bool(one.request.exact)
+    return Outcome(status, one.recipe.title, problem, target, exact, **{"key": one.recipe.what, **facts})
 
 
-def of_entry(one: Work, entry: Entry) -> Outcome:
-    return begun(one, entry.origin)._replace(
-        key=str(entry.key),
-        seconds=float(entry.meta.get("seconds", 0.0)) if entry.origin == "compiled" else 0.0,
-        nbytes=sum(facts["size"] for facts in entry.meta["files"].values()),
+def lasting(outcomes: Any) -> tuple[Outcome, ...]:
+    """The outcomes; those whose entries are not there any more, or go with this process, failed."""
+
+    def kept(outcome: Outcome) -> bool:
+        store = artifacts.store()
+        temporary = store.is_temporary and outcome.folder.startswith(store.root + os.sep)
+        return not temporary and os.path.isfile(os.path.join(outcome.folder, META))
+
+    lost = "it was not kept: the store has no room for it (JITBLAS_CACHE_MAX_SIZE, or its file system)"
+    return tuple(
+        outcome._replace(status=FAILED, message=lost) if outcome.status in DONE and not kept(outcome) else outcome
+        for outcome in outcomes
     )
 
 
@@ -146,19 +154,22 @@ def available_memory() -> int:
         found.append(int(facts["MemAvailable"].split()[0]) * 1024)
     except (OSError, ValueError, KeyError):
         pass
-    for limit, used in _CGROUP_MEMORY:
+    for limit, used, statistics in _CGROUP_MEMORY:
         try:
-            with open(limit) as most, open(used) as now:
-                found.append(int(most.read()) - int(now.read()))
+            with open(limit) as most, open(used) as now, open(statistics) as file:
+                # Pages of files count as used, and go when memory is asked for.
+                cached = next((int(line.split()[1]) for line in file if "inactive_file" in line.split()[0]), 0)
+                found.append(int(most.read()) - int(now.read()) + cached)
         except (OSError, ValueError):
             pass  # no such group, or "max"
     return max(0, min(found))
 
 
-_CGROUP_MEMORY = tuple(
-    (os.path.join("/sys/fs/cgroup", limit), os.path.join("/sys/fs/cgroup", used))
-    for limit, used in (
-        ("memory.max", "memory.current"),
-        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
-    )
+_CGROUP_MEMORY = (
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat"),
+    (
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+        "/sys/fs/cgroup/memory/memory.stat",
+    ),
 )

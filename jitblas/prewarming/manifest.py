@@ -49,7 +49,7 @@ def read_manifest(path: str | os.PathLike[str]) -> list[Request]:
     text = _read(path, "manifest")
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise Error(f"the manifest {path} is no TOML: {error}") from None
     groups = content.pop(GROUPS, [])
     if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
@@ -75,12 +75,16 @@ def _requests(path: str | os.PathLike[str], group: Mapping[str, Any]) -> Iterato
     if exact is not None and not isinstance(exact, bool):
         raise Error(f"the manifest {path}: exact = {exact!r}; accepted are true and false")
     for problem in problems:
-        try:
-            lines = [str(Problem.parse(line)) for line in expand(problem)]
-        except ProblemSyntaxError as error:
-            raise ProblemSyntaxError(f"the manifest {path}: {error}") from None
-        for line in lines:
-            yield from (Request(line, target, exact) for target in targets or [None])
+        _check(f"the manifest {path}", problem)
+        yield from (Request(problem, target, exact) for target in targets or [None])
+
+
+def _check(where: str, problem: str) -> None:
+    try:
+        for line in expand(problem):
+            Problem.parse(line)
+    except ProblemSyntaxError as error:
+        raise ProblemSyntaxError(f"{where}: {error}") from None
 
 
 def read_record(path: str | os.PathLike[str]) -> list[Request]:
@@ -92,6 +96,10 @@ def read_record(path: str | os.PathLike[str]) -> list[Request]:
         It cannot be read, or has no line of a record.
     """
     found = [Request(*item) for item in record.read(_read(path, "record"))]
+    for request in found:
+        _check(f"the record {path}", request.problem)
+        if request.target not in TARGETS:
+            raise Error(f"the record {path}: target {request.target!r}; accepted are {', '.join(TARGETS)}")
     if not found:
         raise Error(f"the record {path} has no problems; run a program with JITBLAS_RECORD={path} first")
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 STARTED = "started"
@@ -19,7 +20,8 @@ class Outcome(NamedTuple):
     problem : a problem it serves; "" for libraries
     key : of the entry, or the first half of it while the second is not known
     seconds : of the compile, for "compiled"
-    message : why it failed, with the compiler's own words
+    message : why it failed, with the compiler's own words; of a "compiled" one, that it is for other machines
+    folder : where the entry is
     """
 
     status: str
@@ -32,6 +34,11 @@ class Outcome(NamedTuple):
     nbytes: int = 0
     message: str = ""
     uploaded: bool = False
+    folder: str = ""
+
+
+Progress = Callable[[Outcome, int, int], Any]
+"""Called as work starts and ends, with the number done and the number of all."""
 
 
 class Report(NamedTuple):

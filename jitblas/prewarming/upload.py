@@ -6,8 +6,6 @@ import os
 
 from jitblas import config
 from jitblas.errors import CacheError, Error
-from jitblas.jit import artifacts
-from jitblas.store import signatures
 from jitblas.store.entry import Entry
 from jitblas.store.remote import Remote, Unreachable
 from jitblas.store.signatures import Refused, Signer
@@ -26,26 +24,18 @@ class Uploader:
         self._remote = Remote(url, config.remote_timeout(), {self._signer.public.text: ""})
         self._unreachable: Unreachable | None = None
 
-    def __call__(self, entry: Entry) -> None:
+    def __call__(self, entry: Entry) -> bool:
         """Raises CacheError if the remote store does not take it; one that did not answer is not asked again."""
         try:
             if self._unreachable is not None:
                 raise self._unreachable
             try:
-                if self._remote.get(entry.key) is not None:
-                    return
+                there = self._remote.get(entry.key) is not None
             except Refused:
-                pass  # unsigned, damaged or somebody else's: ours takes its place
-            self._remote.put(signed(entry, self._signer))
+                there = False  # unsigned, damaged or somebody else's: ours takes its place
+            if not there:
+                self._remote.put(entry._replace(meta=self._signer.sign(entry.meta)))
         except Unreachable as reason:
             self._unreachable = reason
             raise CacheError(f"the remote store {self._remote.url} does not take {entry.key}: {reason}") from None
-
-
-def signed(entry: Entry, signer: Signer) -> Entry:
-    """The same entry with the key's signature in its meta.json, in the store too where that is ours to write."""
-    try:
-        signatures.check(entry.meta, {signer.public.text: ""})
-        return entry
-    except Refused:
-        return artifacts.store().replace_meta(entry, signer.sign(entry.meta))
+        return True

@@ -6,6 +6,7 @@ memory, before any of it is placed.
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
@@ -15,7 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import IO, Any, NamedTuple
 
 from jitblas.digest import hex_digest
-from jitblas.store.entry import META, OBJECT, BadEntry, Entry, Key, check_meta
+from jitblas.errors import CacheError
+from jitblas.store.entry import META, OBJECT, BadEntry, Entry, Key, check_meta, meta_text
 from jitblas.store.signatures import Refused
 
 MOST_BYTES = 64 << 20
@@ -37,8 +39,14 @@ def pack(entries: Iterable[Entry], file: IO[bytes]) -> None:
     with tarfile.open(fileobj=file, mode="w:gz", compresslevel=6) as tar:
         for entry in entries:
             for name in (META, *sorted(entry.meta["files"])):
-                with open(os.path.join(entry.folder, name), "rb") as source:
-                    data = source.read()
+                if name == META:
+                    data = meta_text(entry.meta).encode()  # as given: a signature in it need not be in the store
+                else:
+                    try:
+                        with open(os.path.join(entry.folder, name), "rb") as source:
+                            data = source.read()
+                    except OSError:
+                        raise CacheError(f"entry {entry.key} was removed meanwhile; try again") from None
                 member = tarfile.TarInfo(f"{entry.key}/{name}")
                 member.size, member.mode, member.mtime = len(data), 0o644, int(entry.meta["built"])
                 tar.addfile(member, io.BytesIO(data))
@@ -51,10 +59,21 @@ def unpack(file: IO[bytes], vouched: Callable[[Mapping[str, Any]], object]) -> I
     that is not as :func:`pack` writes it.
     """
     try:
-        with tarfile.open(fileobj=file, mode="r:*") as tar:
+        with _Bounded(fileobj=file) as unzipped, tarfile.open(fileobj=unzipped, mode="r:") as tar:
             yield from _entries(tar, vouched)
-    except (tarfile.TarError, OSError, EOFError, ValueError) as error:
-        raise Refused(f"it is no archive of kernels, or a damaged one ({error})") from None
+    except Refused:
+        raise
+    except Exception as error:  # whatever parsers make of bytes that anybody may have written
+        raise Refused(f"it is no archive of kernels, or a damaged one ({type(error).__name__})") from None
+
+
+class _Bounded(gzip.GzipFile):
+    """Unpacks no more at a time than a file may have, whatever sizes an archive tells."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or not 0 <= size <= MOST_BYTES + tarfile.BLOCKSIZE:
+            raise Refused("one of its headers is larger than any kernel")
+        return super().read(size)
 
 
 def _entries(tar: tarfile.TarFile, vouched: Callable[[Mapping[str, Any]], object]) -> Iterator[Packed]:
@@ -63,7 +82,7 @@ def _entries(tar: tarfile.TarFile, vouched: Callable[[Mapping[str, Any]], object
     for member in tar:
         found = _NAME.fullmatch(member.name)
         if found is None or not member.isreg() or member.issparse():
-            raise Refused(f"its member {member.name!r} is none of a kernel's files")
+            raise Refused(f"its member {member.name[:200]!r} is none of a kernel's files")
         if member.size > MOST_BYTES:
             raise Refused(f"its member {member.name!r} has {member.size} bytes, more than any kernel")
         key, name = Key(found[1], found[2]), found[3]
@@ -89,7 +108,7 @@ def _checked(key: Key, files: Mapping[str, bytes], vouched: Callable[[Mapping[st
     try:
         vouched(meta)
     except Refused as reason:
-        raise Refused(f"{key} ({meta.get('title', '?')}): {reason}") from None
+        raise type(reason)(f"{key} ({meta['title']}): {reason}") from None
     if set(meta["files"]) | {META} != set(files) or OBJECT not in files:
         raise Refused(f"{key}: its files are not those that its {META} lists")
     for name, facts in meta["files"].items():

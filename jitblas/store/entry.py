@@ -48,9 +48,22 @@ class Entry(NamedTuple):
     def shared_object(self) -> str:
         return os.path.join(self.folder, OBJECT)
 
+    @property
+    def nbytes(self) -> int:
+        """Of its files on disk."""
+        return folder_bytes(self.folder)
+
 
 def folder_of(root: str, key: Key) -> str:
     return os.path.join(root, key.what[:2], key.what, key.how)
+
+
+def folder_bytes(folder: str) -> int:
+    """Bytes of the files in an entry's folder; 0 if it is gone."""
+    try:
+        return sum(item.stat(follow_symlinks=False).st_size for item in os.scandir(folder))
+    except OSError:
+        return 0
 
 
 def read_meta(folder: str, key: Key, owners: tuple[int, ...] | None = None) -> dict[str, Any]:
@@ -88,7 +101,7 @@ def _read(path: str, owners: tuple[int, ...] | None) -> bytes:
 
 
 def _well_formed(meta: dict[str, Any]) -> bool:
-    """Whether the parts that decide about loading are of the kinds that :func:`write_meta` writes."""
+    """Whether every field is of the kind that the compile of an entry writes."""
     files, headers = meta.get("files"), meta.get("headers")
     return (
         isinstance(files, dict)
@@ -96,11 +109,25 @@ def _well_formed(meta: dict[str, Any]) -> bool:
         and all(isinstance(facts, dict) for facts in files.values())
         and isinstance(headers, list)
         and all(isinstance(header, list) and list(map(type, header)) == [str, int, int, str] for header in headers)
-        and type(meta.get("built")) in (int, float)
-        and isinstance(meta.get("cpu"), list)
-        and all(isinstance(feature, str) for feature in meta["cpu"])
-        and isinstance(meta.get("signatures", {}), dict)
+        and all(_is_number(meta.get(name)) for name in ("built", "seconds"))
+        and all(_is_text(meta.get(name)) for name in ("title", "target", "machine", "toolchain", "version"))
+        and all(_are_texts(meta.get(name, [])) for name in ("cpu", "command", "resolved", "extra_flags"))
+        and all(isinstance(meta.get(name, {}), dict) for name in ("facts", "signatures"))
+        and "cpu" in meta
     )
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < 1e11
+
+
+def _is_text(value: Any) -> bool:
+    """Text for people: nothing in it that would steer their terminal."""
+    return isinstance(value, str) and value.isprintable()
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
 
 
 def verify(root: str, key: Key, owners: tuple[int, ...] | None = None) -> Entry | None:
@@ -140,6 +167,8 @@ def headers_changed(headers: Iterable[Any]) -> str | None:
             found = os.stat(path)
             if (found.st_size, found.st_mtime_ns) == (size, mtime):
                 continue
+            if found.st_size != size or not stat.S_ISREG(found.st_mode):
+                return str(path)
             if describe(path)["sha256"] != digest:
                 return str(path)
         except OSError:
@@ -160,11 +189,16 @@ def record_headers(paths: Iterable[str]) -> list[list[Any]]:
     return recorded
 
 
+def meta_text(meta: Mapping[str, Any]) -> str:
+    """What a meta.json holds."""
+    return json.dumps(meta, indent=1, sort_keys=True)
+
+
 def write_meta(folder: str, meta: Mapping[str, Any]) -> None:
     """meta.json, last of an entry's files and on disk before the entry is published."""
     with open(os.path.join(folder, META), "w", encoding="utf-8") as file:
         os.fchmod(file.fileno(), 0o644)
-        json.dump(meta, file, indent=1, sort_keys=True)
+        file.write(meta_text(meta))
         file.flush()
         os.fsync(file.fileno())
 

@@ -8,7 +8,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jitblas.store.entry import Key, folder_of
+from jitblas.store import journal
+from jitblas.store.entry import Key, folder_bytes, folder_of
 from jitblas.store.folders import BUILD
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ HOUR, WEEK, MONTH = 3600.0, 7 * 86400.0, 30 * 86400.0
 LEFTOVERS = (
     ("", BUILD, HOUR),  # private folders of compiles that were killed; compiles are stopped after ten minutes
     ("locks", "", HOUR),  # a lock that somebody still waits for would cost a compile, no more
+    ("", "journal.jsonl.", HOUR),  # news that somebody died over
     ("quarantine", "", WEEK),  # damaged entries, for whoever wants to know why
     ("direct", "", MONTH),  # memos are made anew when they are missed
 )
@@ -65,10 +67,10 @@ def kept(store: Store) -> list[Kept]:
     index = facts(store)
     found = []
     for key, meta in store.entries():
-        known = index.get(str(key), {})
+        known = {name: value for name, value in index.get(str(key), {}).items() if journal.is_number(value)}
         built = float(meta.get("built", 0.0))
         used = max(built, float(known.get("used", 0.0)))
-        found.append(Kept(key, meta, nbytes(folder_of(store.root, key)), built, used, int(known.get("hits", 0))))
+        found.append(Kept(key, meta, folder_bytes(folder_of(store.root, key)), built, used, int(known.get("hits", 0))))
     return sorted(found, key=lambda item: item.used)
 
 
@@ -84,21 +86,12 @@ def facts(store: Store) -> dict[str, dict[str, Any]]:
         return {}
 
 
-def nbytes(folder: str) -> int:
-    """Bytes of the files in a folder."""
-    try:
-        return sum(item.stat(follow_symlinks=False).st_size for item in os.scandir(folder))
-    except OSError:
-        return 0
-
-
 def prune(
     store: Store,
     *,
     most_bytes: int | None = None,
     older_than: float | None = None,
     unused_for: float | None = None,
-    spared: Key | None = None,
     pretend: bool = False,
 ) -> list[Kept]:
     """Remove entries and return them.
@@ -107,11 +100,10 @@ def prune(
     ----------
     most_bytes : the longest unused go until the others take no more than this
     older_than, unused_for : seconds since the compile and since the last use; older entries go
-    spared : an entry that stays whatever it takes, because it is about to be used
     pretend : only tell which would go
     """
     now = time.time()
-    entries = [item for item in kept(store) if item.key != spared]
+    entries = kept(store)
     gone = [
         item
         for item in entries
@@ -120,16 +112,29 @@ def prune(
     ]
     if most_bytes is not None:
         going = {item.key for item in gone}
-        others = [item for item in entries if item.key not in going]
-        total = sum(item.nbytes for item in others)
-        while others and total > most_bytes:
-            total -= others[0].nbytes
-            gone.append(others.pop(0))
+        gone += _beyond([item for item in entries if item.key not in going], most_bytes)
     if not pretend:
-        for item in gone:
-            store.remove(item.key)
-        _forget(store, gone)
+        _remove(store, gone)
     return gone
+
+
+def prune_to(store: Store, most_bytes: int, *, spared: Key) -> int:
+    """Remove the longest unused entries beyond a size, all but the one that is about to be used; what is left."""
+    entries = kept(store)
+    entries.sort(key=lambda item: item.key == spared)  # last, and the order of the others stays
+    gone = _beyond(entries, most_bytes)
+    _remove(store, [item for item in gone if item.key != spared])
+    return sum(item.nbytes for item in entries) - sum(item.nbytes for item in gone if item.key != spared)
+
+
+def _beyond(entries: list[Kept], most_bytes: int) -> list[Kept]:
+    """The first entries, as many as have to go for the others to take no more than that."""
+    total = sum(item.nbytes for item in entries)
+    count = 0
+    while count < len(entries) and total > most_bytes:
+        total -= entries[count].nbytes
+        count += 1
+    return entries[:count]
 
 
 def make_room(store: Store) -> bool:
@@ -142,6 +147,12 @@ def make_room(store: Store) -> bool:
         gone.append(item)
     _forget(store, gone)
     return bool(gone)
+
+
+def _remove(store: Store, gone: list[Kept]) -> None:
+    for item in gone:
+        store.remove(item.key)
+    _forget(store, gone)
 
 
 def _forget(store: Store, gone: list[Kept]) -> None:

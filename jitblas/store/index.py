@@ -81,7 +81,7 @@ class Index:
     def fold_journal(self) -> None:
         """Take in what processes left in the journal: entries built, and how often which were used."""
         for key, news in journal.take(self._root):
-            facts = self.facts(key)
+            facts = {name: value for name, value in self.facts(key).items() if journal.is_number(value)}
             if "built" in news:
                 facts = {"hits": 0, **facts, "bytes": int(news["bytes"]), "built": float(news["built"])}
             if not facts:

@@ -5,8 +5,8 @@ using them, and could wait for a lock.
 from __future__ import annotations
 
 import json
-import math
 import os
+import threading
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -28,11 +28,18 @@ def append(root: str, news: Iterable[tuple[str, dict[str, Any]]]) -> None:
         os.close(descriptor)
 
 
+def is_number(value: Any) -> bool:
+    """Whether it is a number that a time, a size or a count can be."""
+    return type(value) in (int, float) and 0 <= value < 1e15
+
+
 def take(root: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Remove the journal and give its lines; lines that are none of ours are dropped."""
     journal = os.path.join(root, JOURNAL)
-    taken = f"{journal}.{os.getpid()}"
+    taken = f"{journal}.{os.getpid()}.{threading.get_ident()}"
     try:
+        if not os.path.isfile(journal):
+            return
         os.rename(journal, taken)
         with open(taken, encoding="utf-8", errors="replace") as file:
             text = file.read()
@@ -42,10 +49,8 @@ def take(root: str) -> Iterator[tuple[str, dict[str, Any]]]:
     for line in text.splitlines():
         try:
             key, facts = json.loads(line)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             continue
-        numbers = isinstance(facts, dict) and all(
-            type(value) in (int, float) and math.isfinite(value) for value in facts.values()
-        )
+        numbers = isinstance(facts, dict) and all(map(is_number, facts.values()))
         if isinstance(key, str) and numbers and ("built" in facts) == ("bytes" in facts):
             yield key, facts

@@ -22,18 +22,23 @@ SILENT_SECONDS = 5.0
 
 
 @contextmanager
-def held(folder: str, name: str, timeout: float, waiting: Callable[[str], None]) -> Iterator[None]:
+def held(
+    folder: str, name: str, timeout: float, waiting: Callable[[str], None], give_up: Callable[[], bool]
+) -> Iterator[None]:
     """Hold a lock, or go on without: after `timeout` seconds, if its holder died, or on any trouble with locks.
 
-    `waiting` is called with the holder's pid after a second.
+    `waiting` is called with the holder's pid after a second, and `give_up` each second: whether to wait no more.
     """
-    path = os.path.join(folder, name)
     lock = heart = None
     try:
         make_private(folder)
-        lock = _acquire(path, timeout, waiting)
-        if lock is not None:
-            heart = _Heart(path)
+        # Of those who find a holder silent one takes its place, by another lock, and the others go on waiting.
+        for path in (os.path.join(folder, name + suffix) for suffix in ("", "-second", "-third")):
+            lock, silent = _acquire(path, timeout, waiting, give_up)
+            if lock is not None:
+                heart = _Heart(path)
+            if not silent:
+                break
     except (ImportError, OSError, NotImplementedError, RuntimeError):  # the last: no thread can be started
         pass  # a duplicate compile at worst
     try:
@@ -48,8 +53,10 @@ def held(folder: str, name: str, timeout: float, waiting: Callable[[str], None])
                 pass  # the file system went away; so did the lock
 
 
-def _acquire(path: str, timeout: float, waiting: Callable[[str], None]) -> Any:
-    """The lock, or None if it is not to be had."""
+def _acquire(
+    path: str, timeout: float, waiting: Callable[[str], None], give_up: Callable[[], bool]
+) -> tuple[Any, bool]:
+    """The lock, or None if it is not to be had, and whether that is because its holder is silent."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(path)
@@ -60,17 +67,17 @@ def _acquire(path: str, timeout: float, waiting: Callable[[str], None]) -> Any:
         left = timeout - (now - started)
         try:
             lock.acquire(timeout=max(0.0, min(BEAT_SECONDS, left)))
-            return lock
+            return lock, False
         except Timeout:
             pass
-        if left <= BEAT_SECONDS:
-            return None
+        if left <= BEAT_SECONDS or give_up():
+            return None, False
         # Compared with itself, and not with a clock: file servers have clocks of their own.
         latest = _read(path)
         if latest != beat:
             beat, heard = latest, time.monotonic()
         elif time.monotonic() - heard >= SILENT_SECONDS:
-            return None
+            return None, True
         if not told:
             told = True
             waiting(beat.partition(" ")[0] or "?")
@@ -96,8 +103,11 @@ class _Heart:
                 return  # others will not wait, then
 
     def _beat(self, beats: int) -> None:
-        with open(self._path, "w") as file:
-            file.write(f"{os.getpid()} {beats}")
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            os.pwrite(descriptor, f"{os.getpid():<10} {beats:<10}".encode(), 0)  # one length: never half of one
+        finally:
+            os.close(descriptor)
 
     def stop(self) -> None:
         self._stop.set()

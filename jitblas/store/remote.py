@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from jitblas import config
 from jitblas.errors import CacheError
+from jitblas.files import write_whole
 from jitblas.store import archive, signatures
 from jitblas.store.archive import Packed
 from jitblas.store.entry import Entry, Key, headers_changed
@@ -24,7 +25,10 @@ from jitblas.store.store import Store
 
 SUFFIX = ".tar.gz"
 
-MOST_CANDIDATES = 16
+WITH_FOLDERS = {"file", "sftp", "ssh", "ftp", "hdfs", "webhdfs", "smb"}
+"""File systems in which a folder must be there before a file can be."""
+
+MOST_CANDIDATES = 64
 """Entries of one kernel, by different compilers, that are downloaded to choose from."""
 
 Answer = TypeVar("Answer")
@@ -53,9 +57,9 @@ class Remote:
         self._timeout = timeout
         self._trusted = trusted
         try:
-            self._files, top = url_to_fs(url, use_listings_cache=False, skip_instance_cache=True)
-        except (ImportError, ValueError, TypeError, OSError) as error:
-            raise CacheError(f"the remote store {url} cannot be used: {error}") from None
+            self._files, top = self._answer(lambda: url_to_fs(url, use_listings_cache=False, skip_instance_cache=True))
+        except Unreachable as reason:
+            raise CacheError(f"the remote store {url} cannot be used: {reason}") from None
         self._top = f"{top.rstrip('/')}/{FORMAT}"
 
     def _folder(self, what: str) -> str:
@@ -98,14 +102,14 @@ class Remote:
         folder = self._folder(entry.key.what)
 
         def write() -> None:
-            self._files.makedirs(folder, exist_ok=True)
             path = f"{folder}/{entry.key.how}{SUFFIX}"
-            if "file" not in _protocols(self._files):
+            protocols = _protocols(self._files)
+            if set(protocols) & WITH_FOLDERS:
+                self._files.makedirs(folder, exist_ok=True)  # elsewhere this would make a bucket that is misspelt
+            if "file" not in protocols:
                 self._files.pipe_file(path, buffer.getvalue())
                 return
-            private = f"{path}.{os.getpid()}.{threading.get_ident()}"  # a file is not there whole until it is renamed
-            self._files.pipe_file(private, buffer.getvalue())
-            os.replace(private, path)
+            write_whole(self._files._strip_protocol(path), buffer.getvalue(), 0o644)
 
         self._answer(write)
 
@@ -140,6 +144,17 @@ _given_up: set[tuple[int, str]] = set()
 """(process, URL) of remote stores that did not answer: one timeout is enough."""
 
 
+_opening = threading.Lock()
+
+
+def _after_fork_in_child() -> None:
+    global _opening
+    _opening = threading.Lock()  # another thread of the parent may have held it
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
 @functools.cache
 def _opened(process: int, url: str) -> Remote | None:
     """This process's connection; None, told once, where there can be none. Connections do not survive a fork."""
@@ -154,36 +169,53 @@ def _opened(process: int, url: str) -> Remote | None:
         return None
 
 
-def download(store: Store, what: str, key: Key | None) -> list[Entry]:
-    """Place entries of the remote store in ours: that of a key or, without one, some of the *what*.
+def download(store: Store, key: Key) -> Entry | None:
+    """Place the remote store's entry of a key in ours.
 
     Whatever is wrong with the remote store or its entries is told on stderr, and then there is nothing to place.
     """
+    for packed in _fetched(lambda _: [key]):
+        if headers_changed(packed.meta["headers"]) is None:  # else it is as good as absent
+            return _placed(store, packed)
+    return None
+
+
+def download_best(store: Store, what: str, fitness: Callable[[Mapping[str, Any]], int | None]) -> Entry | None:
+    """The same for the fittest entry of a *what*, whoever compiled it. `fitness` is of a meta.json; None: unfit."""
+    found = [
+        (fit, packed)
+        for packed in _fetched(lambda remote: remote.keys(what)[:MOST_CANDIDATES])
+        if (fit := fitness(packed.meta)) is not None
+    ]
+    return _placed(store, max(found, key=lambda item: item[0])[1]) if found else None
+
+
+def _placed(store: Store, packed: Packed) -> Entry:
+    return store.place(packed.key, packed.files)._replace(origin="downloaded")
+
+
+def _fetched(choose: Callable[[Remote], list[Key]]) -> Iterator[Packed]:
+    """The remote store's entries of some keys, checked. What is wrong is told and left out."""
     url = config.remote()
-    remote = None if (os.getpid(), url) in _given_up else _opened(os.getpid(), url)
+    with _opening:
+        remote = None if (os.getpid(), url) in _given_up else _opened(os.getpid(), url)
     if remote is None:
-        return []
+        return
     try:
-        keys = [key] if key is not None else remote.keys(what)[:MOST_CANDIDATES]
-        return [store.place(one.key, one.files) for one in _checked(remote, keys, key)]
+        for key in choose(remote):
+            try:
+                packed = remote.get(key)
+            except Refused as reason:
+                _tell(f"an entry of the remote store {url} is refused: {reason}")
+                continue
+            if packed is not None:
+                yield packed
     except Unreachable as reason:
-        _given_up.add((os.getpid(), url))
+        with _opening:
+            if (os.getpid(), url) in _given_up:
+                return  # another thread has told
+            _given_up.add((os.getpid(), url))
         _tell(f"the remote store {url} is not asked any more: {reason}")
-        return []
-
-
-def _checked(remote: Remote, keys: list[Key], wanted: Key | None) -> Iterator[Packed]:
-    for key in keys:
-        try:
-            packed = remote.get(key)
-        except Refused as reason:
-            _tell(f"an entry of the remote store {remote.url} is refused: {reason}")
-            continue
-        if packed is None:
-            continue
-        if wanted is not None and headers_changed(packed.meta["headers"]) is not None:
-            continue  # compiled from other system headers: as good as absent
-        yield packed
 
 
 def _tell(text: str) -> None:

@@ -9,10 +9,12 @@ import base64
 import binascii
 import json
 import os
+import stat
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jitblas.errors import CacheError
+from jitblas.files import write_whole
 from jitblas.store.folders import refusal
 
 if TYPE_CHECKING:
@@ -29,6 +31,10 @@ _KIND = "ed25519"
 
 class Refused(Exception):
     """An artifact from elsewhere that must not be placed; the text says why."""
+
+
+class Untrusted(Refused):
+    """It is signed, and by nobody who is trusted."""
 
 
 class PublicKey(NamedTuple):
@@ -95,6 +101,10 @@ def _write_new(path: str, data: bytes, mode: int) -> None:
             os.fchmod(descriptor, mode)
             file.write(data)
     except OSError as error:
+        try:
+            os.unlink(path)  # half a key is none
+        except OSError:
+            pass
         raise CacheError(f"{path} cannot be written: {error.strerror}") from None
 
 
@@ -146,7 +156,7 @@ def check(meta: Mapping[str, Any], trusted: Mapping[str, str]) -> str:
         raise Refused("it is not signed")
     candidates = [text for text in trusted if text in signatures]
     if not candidates:
-        raise Refused("it is signed by nobody who is trusted here")
+        raise Untrusted(f"it is signed by nobody who is trusted here, but by {', '.join(map(str, signatures))}")
     ed25519 = require()
     from cryptography.exceptions import InvalidSignature
 
@@ -170,42 +180,61 @@ def read_trusted(path: str) -> dict[str, str]:
     """
     if not os.path.lexists(path):
         return {}
-    reason = untrusted_file(path)
-    if reason is not None:
-        raise CacheError(f"the trusted keys {path} do not count: {reason}")
     try:
+        reason = untrusted_file(path)
+        if reason is not None:
+            raise CacheError(f"the trusted keys {path} do not count: {reason}")
         with open(path, encoding="utf-8") as file:
             lines = file.read().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise CacheError(f"the trusted keys {path} cannot be read: {error}") from None
-    keys = [PublicKey.parse(line) for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    keys = [key for line in lines if (key := _key_of(line)) is not None]
     return {key.text: key.comment for key in keys}
+
+
+def _key_of(line: str) -> PublicKey | None:
+    """The key of a line of trusted keys; None for comments and empty lines."""
+    return PublicKey.parse(line) if line.strip() and not line.lstrip().startswith("#") else None
 
 
 def untrusted_file(path: str) -> str | None:
     """Why a file that decides about trust does not count, or None."""
     owners = (0, os.geteuid())
-    folder = os.path.dirname(path)
     found = os.stat(path)
+    if not stat.S_ISREG(found.st_mode):
+        return "it is no regular file"
     if os.statvfs(path).f_flag & os.ST_RDONLY and found.st_uid in owners:
         return None  # as clusters mount configuration: links in folders of mode 0777 that nobody can write to
-    reason = refusal(os.path.realpath(folder), owners)
-    if reason is not None:
-        return f"{folder} {reason}"
+    for place in (os.path.realpath(os.path.dirname(path)), os.path.dirname(os.path.realpath(path))):
+        reason = refusal(place, owners)
+        if reason is not None:
+            return f"{place} {reason}"
     if found.st_uid not in owners or found.st_mode & 0o022:
         return "others could have written it (chmod go-w mends that)"
     return None
 
 
-def write_trusted(path: str, keys: Mapping[str, str]) -> None:
-    """Replace the file of trusted keys."""
-    folder = os.path.dirname(path)
-    private = f"{path}.{os.getpid()}"
+def trust(path: str, key: PublicKey) -> None:
+    """Add a key to the file of trusted keys."""
+    _rewrite(path, key, f"{key}\n")
+
+
+def trust_no_more(path: str, key: PublicKey) -> None:
+    """Take a key out of the file of trusted keys."""
+    _rewrite(path, key, "")
+
+
+def _rewrite(path: str, key: PublicKey, line: str) -> None:
+    """Replace the lines of a key; what else is in the file stays as it is."""
+    kept: list[str] = []
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        with open(private, "w", encoding="utf-8") as file:
-            os.fchmod(file.fileno(), 0o644)
-            file.writelines(f"{PublicKey(text, comment)}\n" for text, comment in keys.items())
-        os.replace(private, path)
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                kept = file.read().splitlines(keepends=True)
+        others = [old for old in kept if (found := _key_of(old)) is None or found.text != key.text]
+        if others and not others[-1].endswith("\n"):
+            others[-1] += "\n"
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        write_whole(os.path.realpath(path), "".join([*others, line]).encode(), 0o644)
     except OSError as error:
         raise CacheError(f"the trusted keys {path} cannot be written: {error.strerror}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -63,8 +64,12 @@ class Store:
         tiers = [root for folder in readable if (root := folders.readable_root(folder)) is not None]
         self.roots = [self.root, *tiers] if writable else tiers
         self._hits: Counter[str] = Counter()
-        self._prebuilt_asked = False
+        self._prebuilt: list[str] | None = None
+        self._prebuilt_lock = threading.Lock()
         self._swept = False
+        self._bytes: int | None = None
+        """Of all entries, as far as this process knows; None: not counted yet."""
+        self._bytes_lock = threading.Lock()
 
     @property
     def memo_folder(self) -> str:
@@ -80,43 +85,50 @@ class Store:
         """Who may own what is loaded from a read-only tier; our own folder lets nobody else in."""
         return None if self.writable and root == self.root else (0, os.geteuid())
 
-    def find(self, key: Key) -> Entry | None:
+    @property
+    def is_temporary(self) -> bool:
+        """Whether what is put here goes with the process, because there is no place for it that lasts."""
+        return self._cache_folder is None or self.root != folders.root_of(self._cache_folder)
+
+    def find(self, key: Key, *, looking: bool = False) -> Entry | None:
         """The verified entry of a key, from the writable store or a read-only tier.
 
-        A bad entry in the writable store is moved aside with one line on stderr; in a tier it is a miss.
+        A bad entry in the writable store is moved aside with one line on stderr, unless one is only looking; in a tier
+        it is a miss.
         """
         for root in self.roots:
             try:
                 entry = verify(root, key, self.owners(root))
                 if entry is None:
                     continue
-                changed = headers_changed(entry.meta.get("headers", ()))
+                changed = headers_changed(entry.meta["headers"])
                 if changed is not None:
                     raise BadEntry(f"the header {changed} is not the one it was compiled with")
+                return entry
             except BadEntry as reason:
-                if not os.path.lexists(folder_of(root, key)):
-                    continue  # somebody removed it meanwhile
-                if root is self.root and self.writable:
+                gone = not os.path.lexists(folder_of(root, key))  # somebody removed it meanwhile
+                if root is self.root and self.writable and not looking and not gone:
                     self._quarantine(key, str(reason))
-                continue
-            if root is self.root:
-                self._hits[str(key)] += 1
-            return entry
         return None
 
+    def count(self, entry: Entry) -> None:
+        """Note a use of an entry of the writable store."""
+        if entry.folder.startswith(self.root + os.sep):
+            self._hits[str(entry.key)] += 1
+
     def add_prebuilt(self) -> bool:
-        """Look into installed packages of kernels, too, from now on; False if there are none or it was asked before.
+        """Look into installed packages of kernels, too, from now on; False if there are none.
 
         Asked for when something is missing: listing what is installed takes longer than loading a kernel.
         """
-        if self._prebuilt_asked or self._cache_folder is None:
-            return False
-        self._prebuilt_asked = True
-        from jitblas.store import prebuilt
+        with self._prebuilt_lock:
+            if self._prebuilt is None:
+                from jitblas.store import prebuilt
 
-        added = [root for folder in prebuilt.usable() if (root := folders.readable_root(folder)) is not None]
-        self.roots += added
-        return bool(added)
+                packages = [] if self._cache_folder is None else prebuilt.usable()
+                self._prebuilt = [root for folder in packages if (root := folders.readable_root(folder)) is not None]
+                self.roots += self._prebuilt
+            return bool(self._prebuilt)
 
     def candidates(self, what: str) -> list[tuple[str, Key, dict[str, Any]]]:
         """(root, key, meta) of every entry of *what*, whoever compiled it, newest first; files are not verified yet."""
@@ -227,12 +239,11 @@ class Store:
         self.record(entry)
         return entry
 
-    def replace_meta(self, entry: Entry, meta: Mapping[str, Any]) -> Entry:
-        """The entry with another meta.json, such as one with a signature more."""
+    def replace_meta(self, entry: Entry, meta: Mapping[str, Any]) -> None:
+        """Give an entry of the writable store another meta.json, such as one with a signature more."""
         with self.private_folder() as folder:
             write_meta(folder, meta)
             os.replace(os.path.join(folder, META), os.path.join(entry.folder, META))
-        return entry._replace(meta=meta)
 
     def _quarantine(self, key: Key, reason: str) -> None:
         print(f"jitblas: entry {key} is not used and moved aside: {reason}", file=sys.stderr)
@@ -246,22 +257,30 @@ class Store:
         except OSError:
             shutil.rmtree(folder_of(self.root, key), ignore_errors=True)
 
-    def lock(self, name: str, timeout: float, waiting: Callable[[str], None]) -> AbstractContextManager[None]:
-        """Be the only one to do what that names, or go on without; `waiting` is called with the holder's pid."""
+    def lock(
+        self,
+        name: str,
+        timeout: float,
+        waiting: Callable[[str], None] = lambda _: None,
+        give_up: Callable[[], bool] = lambda: False,
+    ) -> AbstractContextManager[None]:
+        """Be the only one to do what that names, or go on without (:func:`jitblas.store.locks.held`)."""
         from jitblas.store import locks
 
-        return locks.held(os.path.join(self.root, "locks"), name, timeout, waiting)
+        return locks.held(os.path.join(self.root, "locks"), name, timeout, waiting, give_up)
 
     def record(self, entry: Entry) -> None:
         """Tell the index of a new entry, and keep the store within its size."""
-        from jitblas.store import journal
+        from jitblas.store import eviction, journal
 
-        size = sum(facts["size"] for facts in entry.meta["files"].values())
-        journal.append(self.root, [(str(entry.key), {"bytes": size, "built": entry.meta["built"]})])
-        if self._most_bytes is not None:
-            from jitblas.store import eviction
-
-            eviction.prune(self, most_bytes=self._most_bytes - size, spared=entry.key)
+        journal.append(self.root, [(str(entry.key), {"bytes": entry.nbytes, "built": entry.meta["built"]})])
+        if self._most_bytes is None:
+            return
+        with self._bytes_lock:
+            if self._bytes is not None:
+                self._bytes += entry.nbytes
+            if self._bytes is None or self._bytes > self._most_bytes:
+                self._bytes = eviction.prune_to(self, self._most_bytes, spared=entry.key)
 
     def leave_hits(self) -> None:
         """At exit: tell the index how often this process used which entry."""
@@ -288,13 +307,11 @@ class Store:
     def remove(self, key: Key) -> None:
         """Remove an entry: moved away whole before its files go, so that nobody finds half of one."""
         import shutil
-        import tempfile
 
         place = folder_of(self.root, key)
         try:
-            aside = tempfile.mkdtemp(prefix=f"{folders.BUILD}{os.getpid()}-", dir=self.root)
-            os.rename(place, os.path.join(aside, "entry"))
-            shutil.rmtree(aside, ignore_errors=True)
+            with self.private_folder() as aside:
+                os.rename(place, os.path.join(aside, "entry"))
         except OSError:
             shutil.rmtree(place, ignore_errors=True)
         for folder in (os.path.dirname(place), os.path.dirname(os.path.dirname(place))):
@@ -309,6 +326,8 @@ class Store:
 
         count = sum(1 for _ in self.entries())
         for item in os.scandir(self.root):
+            if item.name.startswith(folders.BUILD):
+                continue  # somebody compiles; what was left behind is swept later
             if item.is_dir(follow_symlinks=False):
                 shutil.rmtree(item.path, ignore_errors=True)
             else:

@@ -10,12 +10,13 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 from jitblas.config import COMPILER_ENVIRONMENT
 from jitblas.digest import hex_digest
 from jitblas.errors import CompilerNotFound
 from jitblas.hardware import ASCEND950PR
-from jitblas.toolchain.base import Compiler, Toolchain, Unusable, changes_rounding
+from jitblas.toolchain.base import Compiler, Toolchain, Unusable, cannot_start, changes_rounding
 
 MEMO_VERSION = 1
 
@@ -36,12 +37,12 @@ def compilers(target: str) -> Iterator[Compiler]:
         yield Zig()
 
 
-Alone = Callable[[str], AbstractContextManager[None]]
+Alone = Callable[[str], AbstractContextManager[Any]]
 """Keeps other processes from doing something of that name at the same time."""
 
 
 def survey(
-    target: str, memo_folder: str | None, cache: str | None, cpu: str, alone: Alone | None = None
+    target: str, memo_folder: str | None, cache: str | None, cpu: str, alone: Alone = nullcontext
 ) -> Iterator[tuple[str, Toolchain | str]]:
     """Every candidate for `target`, best first, with its toolchain or why it does not count; probed as asked for.
 
@@ -60,7 +61,7 @@ def survey(
             yield compiler.name, "not found"
 
 
-def find(target: str, memo_folder: str | None, cache: str | None, cpu: str, alone: Alone | None = None) -> Toolchain:
+def find(target: str, memo_folder: str | None, cache: str | None, cpu: str, alone: Alone = nullcontext) -> Toolchain:
     """The first compiler of :func:`survey` that counts; CompilerNotFound with every candidate and why it does not."""
     tried: list[tuple[str, str]] = []
     for name, answer in survey(target, memo_folder, cache, cpu, alone):
@@ -71,14 +72,15 @@ def find(target: str, memo_folder: str | None, cache: str | None, cpu: str, alon
 
 
 def _remembered(
-    compiler: Compiler, driver: tuple[str, ...], folder: str | None, cache: str | None, cpu: str, alone: Alone | None
+    compiler: Compiler, driver: tuple[str, ...], folder: str | None, cache: str | None, cpu: str, alone: Alone
 ) -> Toolchain | str:
     """The toolchain, or why the candidate does not count."""
     unwanted = [word for word in driver[1:] if changes_rounding(word)]
     if unwanted:
         return f"its command has {unwanted[0]}, which changes rounding"
     if folder is None:
-        return _probe(compiler, driver, cache)
+        answer, _ = _probe(compiler, driver, cache)
+        return answer
     asked = (*COMPILER_ENVIRONMENT, "JITBLAS_MARCH", "ASCEND_HOME_PATH", "PATH")
     environment = [f"{name}={os.environ.get(name)}" for name in asked]
     # What this package asks a compiler, and the flags that it gives, are part of the answer.
@@ -89,14 +91,15 @@ def _remembered(
     known = _read(path)
     if known is not None:
         return known
-    with alone(f"probe-{name[:24]}") if alone is not None else nullcontext():
+    with alone(f"probe-{name[:24]}"):
         known = _read(path)  # somebody else asked meanwhile, perhaps
         if known is not None:
             return known
-        answer = _probe(compiler, driver, cache)
+        answer, lasting = _probe(compiler, driver, cache)
         depends = list(answer.depends) if isinstance(answer, Toolchain) else _files(driver)
         verdict = {"toolchain": answer._asdict()} if isinstance(answer, Toolchain) else {"unusable": answer}
-        _write(path, json.dumps({"depends": depends, "stats": _stats(depends), **verdict}))
+        if lasting:
+            _write(path, json.dumps({"depends": depends, "stats": _stats(depends), **verdict}))
         return answer
 
 
@@ -112,16 +115,18 @@ def _read(path: str) -> Toolchain | str | None:
     return None
 
 
-def _probe(compiler: Compiler, driver: tuple[str, ...], cache: str | None) -> Toolchain | str:
+def _probe(compiler: Compiler, driver: tuple[str, ...], cache: str | None) -> tuple[Toolchain | str, bool]:
+    """The toolchain or why the candidate does not count, and whether that holds for the next process, too."""
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="jitblas-probe-") as workdir:
         try:
-            return compiler.probe(driver, workdir, cache)
+            return compiler.probe(driver, workdir, cache), True
         except Unusable as reason:
-            return str(reason)
+            return str(reason), not reason.may_pass
         except OSError as error:
-            return f"cannot be started: {error}"
+            unusable = cannot_start(error)
+            return str(unusable), not unusable.may_pass
 
 
 def _files(driver: Iterable[str]) -> list[str]:

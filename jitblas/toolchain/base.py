@@ -6,9 +6,14 @@ of their own, so that a timeout ends the whole family.
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple, Protocol
+
+from jitblas.errors import may_pass
 
 COMPILE_TIMEOUT = 600.0
 """Seconds. Generous: the first run of zig builds its own C library for most of a minute."""
@@ -40,7 +45,11 @@ def changes_rounding(flag: str) -> bool:
 
 
 class Unusable(Exception):
-    """A candidate compiler does not count; the text says why."""
+    """A candidate compiler does not count; the text says why. `may_pass`: another time it may."""
+
+    def __init__(self, reason: str, may_pass: bool = False) -> None:
+        super().__init__(reason)
+        self.may_pass = may_pass
 
 
 class Finished(NamedTuple):
@@ -48,6 +57,11 @@ class Finished(NamedTuple):
 
     returncode: int | None
     output: str
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether its failure says nothing about the compiler."""
+        return may_pass(self.returncode, self.output)
 
     def first_error(self) -> str:
         """Why it failed, in one line."""
@@ -169,6 +183,8 @@ def run(
         start_new_session=True,
     )
     _running.add(process.pid)
+    if _stopping.is_set():
+        _kill_group(process.pid)
     try:
         output, _ = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -190,10 +206,29 @@ _running: set[int] = set()
 os.register_at_fork(after_in_child=_running.clear)
 
 
-def stop_running() -> None:
-    """Kill the compilers that other threads of this process wait for: their compiles fail with a signal's status."""
-    for leader in tuple(_running):
-        _kill_group(leader)
+_stopping = threading.Event()
+
+
+def is_stopping() -> bool:
+    """Whether nothing is to be compiled now (:func:`stopped`)."""
+    return _stopping.is_set()
+
+
+@contextmanager
+def stopped() -> Iterator[None]:
+    """Meanwhile, kill the compilers that other threads of this process wait for, and those that they start."""
+    _stopping.set()
+    try:
+        for leader in tuple(_running):
+            _kill_group(leader)
+        yield
+    finally:
+        _stopping.clear()
+
+
+def cannot_start(error: OSError) -> Unusable:
+    short_of = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, errno.ETXTBSY)
+    return Unusable(f"cannot be started: {error}", error.errno in short_of)
 
 
 def succeed(argv: Sequence[str], what: str, *, cwd: str, environment: Mapping[str, str] | None = None) -> str:
@@ -201,9 +236,9 @@ def succeed(argv: Sequence[str], what: str, *, cwd: str, environment: Mapping[st
     try:
         finished = run(argv, cwd=cwd, environment=environment)
     except OSError as error:
-        raise Unusable(f"cannot be started: {error}") from None
+        raise cannot_start(error) from None
     if finished.returncode != 0:
-        raise Unusable(f"{what} fails: {finished.first_error()}")
+        raise Unusable(f"{what} fails: {finished.first_error()}", finished.may_pass)
     return finished.output
 
 

@@ -100,7 +100,7 @@ def probe_gnu(
         file.write(PROBE)
     compiled = run([*driver, *flags, source, "-o", output], cwd=workdir, environment=environment)
     if compiled.returncode != 0:
-        raise Unusable(f"a C++17 probe does not compile: {compiled.first_error()}")
+        raise Unusable(f"a C++17 probe does not compile: {compiled.first_error()}", compiled.may_pass)
     # What the driver runs, and what -march=native means on this machine.
     expansion = run([*driver, *flags, "-###", source, "-o", output], cwd=workdir, environment=environment).output
     enabled = ask(*flags, "-dM", "-E", "-x", "c++", os.devnull)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,8 @@ import pytest
 
 from jitblas import cli
 from jitblas.store.entry import SCHEMA
-from tests.cli.command_line import Finished, Runner, run
+from jitblas.store.index import Index
+from tests.cli.command_line import Finished, Runner, environment, run
 
 
 @pytest.fixture
@@ -27,8 +30,9 @@ def plant(cache: Path, what: str, how: str, **meta: Any) -> Path:
     folder = cache / "v1" / what[:2] / what / how
     folder.mkdir(parents=True, mode=0o700)
     os.chmod(cache / "v1", 0o700)
-    facts = {"files": {"kernel.so": {}}, "headers": [], "cpu": [], "built": 1.0}
-    meta = {"schema": SCHEMA, "what": what, "how": how, "title": f"planted {how}", **facts, **meta}
+    texts = dict.fromkeys(("title", "target", "machine", "toolchain", "version"), "")
+    facts = {**texts, "files": {"kernel.so": {}}, "headers": [], "cpu": [], "built": 1.0, "seconds": 1.0}
+    meta = {**facts, "schema": SCHEMA, "what": what, "how": how, "title": f"planted {how}", **meta}
     (folder / "meta.json").write_text(json.dumps(meta))
     return folder
 
@@ -269,3 +273,122 @@ def test_without_a_store_there_is_nothing_to_exchange(
 def test_verifying_or_pruning_nothing_is_no_error(command: Runner, cache: Path, words: list[str]) -> None:
     assert command("cache", *words).returncode == 0
     assert not cache.exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"built": 1e308}, {"built": -1}, {"seconds": "x"}, {"title": "\x1b[2J"}, {"title": "\ud800"}, {"target": []},
+     {"toolchain": {}}, {"facts": []}, {"command": [1]}, {"resolved": 5}, {"signatures": []}],
+    ids=str,
+)  # fmt: skip
+def test_facts_of_another_kind_are_damage_and_spoil_no_listing(
+    command: Runner, cache: Path, change: dict[str, Any]
+) -> None:
+    plant(cache, "ab" + "0" * 62, "c" * 64, **change)
+    plant(cache, "cd" + "0" * 62, "c" * 64)
+    for words in (
+        ["info"],
+        ["ls"],
+        ["ls", "--sort", "size"],
+        ["show", "ab"],
+        ["show", "cd"],
+        ["prune", "--max-size", "1G"],
+    ):
+        finished = command("cache", *words)
+        assert finished.returncode == 0 and "\x1b" not in finished.stdout, finished
+    assert "cannot be read" in command("cache", "ls").stdout and "planted" in command("cache", "ls").stdout
+
+
+@pytest.mark.parametrize("line", ["[" * 100_000, '["ab/c", {"hits": 1' + "0" * 400 + "}]", '["ab/c", {"used": null}]'])
+def test_news_and_an_index_that_are_nonsense_spoil_no_listing(command: Runner, cache: Path, line: str) -> None:
+    plant(cache, "ab" + "0" * 62, "c" * 64)
+    (cache / "v1" / "journal.jsonl").write_text(line + "\n")
+    assert command("cache", "ls").returncode == 0
+    with Index(str(cache / "v1")) as index:
+        for number, facts in enumerate(({"used": "abc"}, {"hits": []}, {"hits": float("inf")}, {"used": None})):
+            plant(cache, f"a{number}" + "0" * 62, "c" * 64)
+            index.add(f"a{number}{'0' * 62}/{'c' * 64}", facts)
+    assert len(json.loads(command("cache", "ls", "--json").stdout)) == 5
+
+
+def test_trusting_a_key_keeps_the_comments_of_the_file(command: Runner, tmp_path: Path) -> None:
+    path, key = tmp_path / "trusted", f"ed25519 {'A' * 43}= somebody"
+    path.write_text("# important\n\n# no end of line")
+    for words, left in ((["trust", key], f"# important\n\n# no end of line\n{key}\n"),
+                        (["trust", "--remove", key], "# important\n\n# no end of line\n")):  # fmt: skip
+        assert command("cache", *words, JITBLAS_TRUSTED_KEYS=str(path)).returncode == 0
+        assert path.read_text() == left
+
+
+@pytest.mark.parametrize("kind", ["a dangling link", "a pipe", "a folder", "a link into a folder of everybody"])
+def test_trusted_keys_that_are_no_file_of_ours_are_one_clear_error(command: Runner, tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "trusted"
+    if kind == "a pipe":
+        os.mkfifo(path)
+    elif kind == "a folder":
+        path.mkdir()
+    else:
+        open_to_all = tmp_path / "open"
+        open_to_all.mkdir()
+        open_to_all.chmod(0o777)
+        path.symlink_to(open_to_all / "keys")
+        if kind != "a dangling link":
+            (open_to_all / "keys").write_text("")
+    finished = command("cache", "trust", JITBLAS_TRUSTED_KEYS=str(path))
+    assert finished.returncode == 1 and finished.stderr.startswith("jitblas: the trusted keys ")
+
+
+def test_two_who_sign_at_once_both_sign(copied: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        assert run(("cache", "keygen", str(tmp_path / name)), copied).returncode == 0
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", "jitblas", "cache", "sign", "--key", str(tmp_path / name)],
+            env=environment(copied),
+            stdout=subprocess.DEVNULL,
+        )
+        for name in ("one", "two")
+    ]
+    assert [process.wait(60) for process in processes] == [0, 0]
+    for path in (copied / "v1").glob("??/*/*/meta.json"):
+        assert len(json.loads(path.read_text())["signatures"]) == 2
+
+
+def test_an_export_writes_through_a_link_and_to_no_device(copied: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("real")
+    assert run(("cache", "export", str(tmp_path / "link")), copied).returncode == 0
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "real").stat().st_size > 1000
+    os.mkfifo(tmp_path / "pipe")
+    finished = run(("cache", "export", str(tmp_path / "pipe")), copied)
+    assert finished.returncode == 1 and "is no regular file" in finished.stderr
+
+
+def test_an_import_without_a_place_that_lasts_fails(copied: Path, tmp_path: Path) -> None:
+    key, file = str(tmp_path / "key"), str(tmp_path / "kernels.tar.gz")
+    trusting = {"JITBLAS_TRUSTED_KEYS": str(tmp_path / "trusted")}
+    for words in (("keygen", key), ("sign", "--key", key), ("export", file), ("trust", f"{key}.pub")):
+        assert run(("cache", *words), copied, **trusting).returncode == 0
+    (tmp_path / "file").write_text("")
+    finished = run(("cache", "import", file), tmp_path / "file", **trusting)
+    assert finished.returncode == 1 and "there is no place for it that lasts" in finished.stderr
+
+
+def test_clearing_spares_what_is_being_compiled(command: Runner, cache: Path) -> None:
+    plant(cache, "ab" + "0" * 62, "c" * 64)
+    (cache / "v1" / "build-1-x").mkdir()
+    assert command("cache", "clear").returncode == 0
+    assert os.listdir(cache / "v1") == ["build-1-x"]
+
+
+def test_a_full_or_closed_standard_output_is_no_traceback(filled: Runner, demo: tuple[Path, Finished]) -> None:
+    for words in (
+        ["cache", "ls"],
+        ["prewarm", "--check", "axpy_ex:n=9"],
+        ["prewarm", "--check", "--json", "axpy_ex:n=9"],
+    ):
+        for redirection in (">/dev/full", ">&-"):
+            shell = f'exec "$0" -m jitblas "$@" {redirection}'
+            finished = subprocess.run(
+                ["sh", "-c", shell, sys.executable, *words], env=environment(demo[0]), stderr=subprocess.PIPE, text=True
+            )
+            assert "Traceback" not in finished.stderr and "Exception" not in finished.stderr, finished

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import select
+import shutil
 import subprocess
 import sys
 import time
@@ -79,6 +80,12 @@ def test_a_failure_shows_the_compiler_s_words_at_the_end_and_the_rest_is_done(co
         (("nonsense:n=1",), 2, "nonsense"),
         (("axpy_ex:n={1..",), 2, "brace"),
         (("axpy_ex:n=9", "--manifest", "/nowhere.toml"), 1, "/nowhere.toml cannot be read"),
+        (("axpy_ex:n=9", "-j", "9" * 5000), 2, "a number from 1 to 4096"),
+        (("axpy_ex:n={1e16..1e16:+1}",), 2, "too small a step"),
+        (("axpy_ex:n={1..1e300:*1.0000001}",), 2, "has more than"),
+        (("axpy_ex:n={1..99999:+1},incx={1..99999:+1}",), 2, "make more than"),
+        (("axpy_ex:n=9", "--key", "x"), 1, "give the remote store, too"),
+        (("axpy_ex:n=9", "--check", "--scheduler", "x"), 1, "neither uploads nor compiles"),
         (("axpy_ex:n=9", "-j", "0"), 2, "a number from 1 to 4096"),
         (("axpy_ex:n=9", "--target", "tpu"), 2, "tpu"),
         (("axpy_ex:n=9", "--store", "file:///tmp/x"), 1, "nobody accepts what is not signed"),
@@ -120,6 +127,44 @@ def test_a_terminal_gets_a_bar_a_rate_and_an_estimate(cache: Path) -> None:
     seen = on_a_terminal(cache, "prewarm", *TWO)
     assert "all kernels" in seen and "5/5" in seen and "/s" in seen and " left" in seen and "\x1b[" in seen
     assert "axpy_ex contiguous" in seen and "5 compiled; " in seen
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"JITBLAS_CACHE_MAX_SIZE": "nonsense"}, "'nonsense' is no size"),
+        ({"JITBLAS_JOBS": "many"}, "JITBLAS_JOBS=many: a number from 1 to 4096"),
+        ({"JITBLAS_CACHE_DIR": "/etc/hostname"}, "nothing that is compiled now would last"),
+    ],
+)
+def test_a_wrong_setting_is_told_once_before_anything_is_compiled(
+    command: Runner, settings: dict[str, str], told: str
+) -> None:
+    finished = command("prewarm", "axpy_ex:n=9", "cdotc:n=9", **settings)
+    assert finished.returncode == 1 and finished.stderr.count(told) == 1 and finished.stdout == ""
+
+
+def test_what_the_store_did_not_keep_failed(command: Runner) -> None:
+    finished = command("prewarm", "axpy_ex:n=9", "cdotc:n=9", JITBLAS_CACHE_MAX_SIZE="1k")
+    assert finished.returncode == 1 and "it was not kept: the store has no room for it" in finished.stdout
+    assert "4 failed" in finished.stdout
+
+
+def test_a_store_deleted_or_cleared_meanwhile_is_made_again(cache: Path, slow_compiler: Any) -> None:
+    folder = slow_compiler.path.parent
+    (folder / "hold").touch()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jitblas", "prewarm", "-j", "2", *TWO],
+        env=environment(cache, **slow_compiler.setting), stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    end = time.monotonic() + 30
+    while not (folder / "waiting").exists() or not (folder / "waiting").read_text():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    shutil.rmtree(cache)
+    (folder / "hold").unlink()
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, out
 
 
 def test_the_chip_s_kernels_can_be_prewarmed_too(command: Runner, cann: Any) -> None:

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 import jitblas
-from jitblas.jit import artifacts, keys
-from jitblas.jit.kernels import host_runtime_recipe
+from jitblas.jit import artifacts, keys, libraries
 from jitblas.jit.specialization import Specialization
 
 LINE = "axpy_ex:n=100,dtype=fp16"
@@ -97,15 +96,15 @@ def test_what_no_kernel_reads_does_not_matter(kernels: Path) -> None:
 
 
 def test_the_runtime_has_a_key_of_its_own_sources(kernels: Path) -> None:
-    before = host_runtime_recipe().what, what()
+    before = libraries.recipe_of(libraries.RUNTIME).what, what()
     path = kernels / "axpy_ex" / "strided.asc"
     path.write_text(path.read_text() + "\n")
     jitblas.reload()
-    assert host_runtime_recipe().what == before[0]
+    assert libraries.recipe_of(libraries.RUNTIME).what == before[0]
     path = kernels / "twin" / "runtime" / "runtime.cpp"
     path.write_text(path.read_text() + "\n")
     jitblas.reload()
-    assert host_runtime_recipe().what != before[0]
+    assert libraries.recipe_of(libraries.RUNTIME).what != before[0]
 
 
 def test_sizes_of_one_class_share_a_key_and_classes_do_not() -> None:

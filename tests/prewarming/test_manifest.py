@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 import jitblas
 from jitblas.hardware import HOST, PROFILES
-from jitblas.jit.kernels import HOST_LIBRARIES
+from jitblas.jit import libraries
 from jitblas.jit.specialization import specialize
 from jitblas.prewarming.manifest import read_manifest, read_record
 from jitblas.prewarming.work import Request, lay_out, work_for
@@ -42,10 +43,9 @@ def manifest(folder: Path, text: str) -> Path:
 
 def test_a_manifest_says_problems_targets_and_exactness_for_all_or_for_a_group(tmp_path: Path) -> None:
     assert read_manifest(manifest(tmp_path, MANIFEST)) == [
-        Request("axpy_ex:n=1000000,dtype=bf16", "host", None),
-        Request("fft:n=16,dtype=c64", "host", None),
-        Request("fft:n=4096,dtype=c64", "host", None),
-        Request("csyrk:n=512,k=64", "host", True),
+        Request("axpy_ex:n=1e6,dtype=bf16", "host", None),
+        Request("fft:n={16,4096},dtype=c64", "host", None),
+        Request("csyrk:LN,n=512,k=64", "host", True),
         Request("cdotc:n=1000", "host", False),
         Request("cdotc:n=1000", "ascend950pr", False),
     ]
@@ -104,7 +104,7 @@ def test_a_recorded_run_prewarmed_elsewhere_misses_nothing(python: Any, tmp_path
     python(RUN, JITBLAS_RECORD=record)
     python(RUN, JITBLAS_RECORD=record)
     requests = read_record(record)
-    assert len(record.read_text().splitlines()) == 2 * len(requests)
+    assert len(record.read_text().split()) == 6 * 2 * len(requests)  # six words to a line
     assert [(request.problem.partition(":")[0], request.exact) for request in requests] == [
         ("axpy_ex", False),
         ("cdotc", True),
@@ -124,11 +124,34 @@ def test_a_recorded_run_prewarmed_elsewhere_misses_nothing(python: Any, tmp_path
 def test_torn_lines_of_a_record_are_left_out(tmp_path: Path) -> None:
     line = json.dumps({"problem": "cdotc:n=10", "target": "host", "exact": False})
     path = tmp_path / "record"
-    path.write_text(f'{line[:20]}\n[1]\n"x"\n{line}\n{line}\n{line[:-3]}')
+    path.write_text(f'{line[:20]}\n[1]\n"x"\n{"[" * 100_000}\n{line}\n{line}\n{line[:-3]}')
     assert read_record(path) == [Request("cdotc:n=10", "host", False)]
+    for wrong, told in (("tpu", "target 'tpu'; accepted are"), ("host", "nonsense")):
+        problem = "cdotc:n=10" if wrong == "tpu" else "nonsense:n=1"
+        path.write_text(json.dumps({"problem": problem, "target": wrong, "exact": False}) + "\n")
+        with pytest.raises(jitblas.Error) as caught:
+            read_record(path)
+        assert str(path) in str(caught.value) and told in str(caught.value)
     path.write_text(line[:20])
     with pytest.raises(jitblas.Error, match="has no problems; run a program with JITBLAS_RECORD"):
         read_record(path)
+
+
+def test_a_torn_line_costs_that_line_only(python: Any, compute: str, tmp_path: Path) -> None:
+    path = tmp_path / "record"
+    path.write_text('{"problem": "ax')
+    python(compute, JITBLAS_RECORD=path)
+    assert read_record(path) == [Request("axpy_ex:n=1000", "host", False)]
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a folder"])
+def test_a_record_that_is_no_file_does_not_hold_a_program_up(
+    python: Any, compute: str, tmp_path: Path, kind: str
+) -> None:
+    path = tmp_path / "record"
+    os.mkfifo(path) if kind == "a pipe" else path.mkdir()
+    answer = python(compute, JITBLAS_RECORD=path, timeout=20)
+    assert answer.stdout == "right\n" and len(answer.stderr.splitlines()) == 1
 
 
 def test_a_record_that_cannot_be_written_is_told_once_and_changes_nothing(python: Any, compute: str) -> None:
@@ -144,15 +167,15 @@ def test_a_record_that_cannot_be_written_is_told_once_and_changes_nothing(python
 
 def test_problems_of_one_class_are_one_piece_of_work_and_libraries_come_first() -> None:
     work = work_for(["axpy_ex:n=1000", "axpy_ex:n=2000", Request("axpy_ex:n=5", HOST, False)], [HOST], False)
-    assert [one.title for one in work[:-1]] == list(HOST_LIBRARIES)
+    assert [one.recipe.title for one in work[:-1]] == list(libraries.NAMES)
     assert len(work) == 4 and work[-1].request.problem == "axpy_ex:n=1000"
     assert len(work_for(["axpy_ex:n=1000", "axpy_ex:n=2000"], [HOST], True)) == 5
 
 
 def test_every_library_can_be_laid_out_by_its_name() -> None:
-    for name in HOST_LIBRARIES:
+    for name in libraries.NAMES:
         one = lay_out(Request(name, HOST))
-        assert one.title == name and one.make_recipe().what == one.what
+        assert one.recipe.title == name and lay_out(one.request).recipe.what == one.recipe.what
 
 
 @pytest.mark.parametrize("exact", [False, True])

@@ -16,6 +16,8 @@ import pytest
 
 import jitblas
 from jitblas.prewarming import local
+from jitblas.store import eviction
+from jitblas.store.store import Store
 from tests.conftest import environment
 
 PREWARM = """
@@ -126,7 +128,7 @@ print(report.ok, [(one.title, one.problem) for one in report.missing])
     for mode in ("on", "load"):
         answer = python(code, JITBLAS_CACHE_DIR=full_store, JITBLAS_MODE=mode)
         assert answer.stdout.startswith("False [('the host cube', ''), ('the launcher', ''), ('cdotc")
-    assert not list((tmp_path / "full").rglob("*cdotc*"))
+    assert len(list((tmp_path / "full").rglob("kernel.so"))) == 2
 
 
 @pytest.mark.parametrize("mode", ["load", "off"])
@@ -197,7 +199,31 @@ def test_available_memory_is_what_the_machine_or_the_control_group_has_left(
     assert 1 << 20 < machine < 1 << 50
     (tmp_path / "max").write_text("1000000\n")
     (tmp_path / "current").write_text("400000\n")
-    monkeypatch.setattr(local, "_CGROUP_MEMORY", ((str(tmp_path / "max"), str(tmp_path / "current")),))
-    assert local.available_memory() == 600000
+    (tmp_path / "stat").write_text("anon 1\ninactive_file 50000\n")
+    files = tuple(str(tmp_path / name) for name in ("max", "current", "stat"))
+    monkeypatch.setattr(local, "_CGROUP_MEMORY", (files,))
+    assert local.available_memory() == 650000
     (tmp_path / "max").write_text("max\n")
-    assert local.available_memory() > 600000
+    assert local.available_memory() > 650000
+
+
+def test_an_interrupted_probe_says_nothing_about_the_compiler(python: Any, tmp_path: Path) -> None:
+    script = tmp_path / "g++"
+    script.write_text(
+        f'#!/bin/sh\nif [ ! -e {tmp_path}/second ]; then touch {tmp_path}/second; kill -9 $$; fi\nexec g++ "$@"\n'
+    )
+    script.chmod(0o755)
+    settings = {"JITBLAS_CACHE_DIR": tmp_path / "store", "JITBLAS_CXX": script}
+    assert python(PREWARM, "1", "axpy_ex:n=9", **settings).stdout.endswith(" False\n")
+    assert python(PREWARM, "1", "axpy_ex:n=9", **settings).stdout.endswith(" True\n")
+
+
+def test_looking_and_showing_do_not_count_as_using(python: Any, full_store: Path) -> None:
+    look = "import jitblas\njitblas.prewarm(['axpy_ex:n=9'], check=True)"
+    python(look, JITBLAS_CACHE_DIR=full_store)
+    before = eviction.facts(Store(str(full_store), []))
+    python(look, JITBLAS_CACHE_DIR=full_store)
+    assert eviction.facts(Store(str(full_store), [])) == before
+    next(full_store.glob("v1/??/*/*/kernel.so")).write_bytes(b"damaged")
+    assert python(look, JITBLAS_CACHE_DIR=full_store).stderr == ""
+    assert not (full_store / "v1" / "quarantine").exists()

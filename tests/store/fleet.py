@@ -35,7 +35,9 @@ def stored(cache: Path) -> list[Entry]:
 
 def sign_all(cache: Path, person: Person) -> list[Entry]:
     store = Store(str(cache), [])
-    return [store.replace_meta(entry, person.signer.sign(entry.meta)) for entry in stored(cache)]
+    for entry in stored(cache):
+        store.replace_meta(entry, person.signer.sign(entry.meta))
+    return stored(cache)
 
 
 def packed(*entries: Entry) -> bytes:

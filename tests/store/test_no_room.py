@@ -82,16 +82,18 @@ def test_what_killed_compiles_left_is_swept_after_an_hour(tmp_path: Path) -> Non
 
 def test_old_locks_memos_and_damaged_entries_do_not_pile_up(tmp_path: Path) -> None:
     root = Path(Store(str(tmp_path / "cache"), []).root)
-    for folder, _, age in eviction.LEFTOVERS[1:]:
-        (root / folder / "entry").mkdir(parents=True)
+    for folder, beginning, age in eviction.LEFTOVERS:
+        (root / folder / f"{beginning}entry").mkdir(parents=True)
         for name, seconds in (("old", age + 100), ("young", age - 100)):
-            (root / folder / name).write_text("")
-            os.utime(root / folder / name, (time.time() - seconds,) * 2)
-        os.utime(root / folder / "entry", (0, 0))
+            path = root / folder / f"{beginning}{name}"
+            path.write_text("")
+            os.utime(path, (time.time() - seconds,) * 2)
+        os.utime(root / folder / f"{beginning}entry", (0, 0))
     with Store(str(tmp_path / "cache"), []).private_folder():
         pass
-    for folder, _, _ in eviction.LEFTOVERS[1:]:
-        assert os.listdir(root / folder) == ["young"]
+    for folder, beginning, _ in eviction.LEFTOVERS:
+        left = [name for name in os.listdir(root / folder) if name.startswith(beginning) and beginning + folder]
+        assert left == [f"{beginning}young"]
 
 
 def test_a_compiler_that_leaves_files_about_does_no_harm(python: Any, tmp_path: Path) -> None:

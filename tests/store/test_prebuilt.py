@@ -74,13 +74,43 @@ def test_those_of_another_version_and_broken_ones_are_told_once_and_not_used(
     answer = python(compute, check=False, **without_a_compiler(site, tmp_path))
     assert answer.returncode == 1 and "CompilerNotFound" in answer.stderr
     lines = [line for line in answer.stderr.splitlines() if line.startswith("jitblas: ")]
-    assert len(lines) == 1 and f"the prebuilt kernels 'my_kernels' are not used: it {told}" in lines[0]
+    assert (
+        len(lines) == 1 and f"prebuilt kernels 'my_kernels' in {site / 'my_kernels'}, not used: it {told}" in lines[0]
+    )
 
 
 def test_an_entry_point_whose_package_is_gone_is_told(python: Any, compute: str, site: Path, tmp_path: Path) -> None:
     (site / "my_kernels").rename(site / "elsewhere")
     answer = python(compute, check=False, **without_a_compiler(site, tmp_path))
-    assert "the prebuilt kernels 'my_kernels' are not used: it is broken" in answer.stderr
+    assert "prebuilt kernels 'my_kernels' in ?, not used: it is broken" in answer.stderr
+
+
+@pytest.mark.parametrize("value", ["gone_package", "my_kernels.sub", "json"])
+def test_an_entry_point_that_names_no_package_of_kernels_loads_nothing(
+    python: Any, compute: str, site: Path, tmp_path: Path, value: str
+) -> None:
+    """Neither from the working directory nor by importing what is before a dot."""
+    (site / "my_kernels" / "__init__.py").write_text("raise SystemExit('imported')")
+    (site / "my_kernels-2.1.dist-info" / "entry_points.txt").write_text(f"[{prebuilt.GROUP}]\nx = {value}\n")
+    settings = without_a_compiler(site, tmp_path)
+    answer = python(compute, check=False, cwd=site / "my_kernels", **settings)
+    assert answer.returncode == 1 and "CompilerNotFound" in answer.stderr and "is broken" in answer.stderr
+
+
+def test_threads_all_see_what_is_installed(python: Any, site: Path, tmp_path: Path) -> None:
+    code = """
+import threading, numpy, jitblas
+results = []
+def work():
+    y = numpy.ones(9, "f4")
+    jitblas.axpy_ex(2.0, numpy.ones(9, "f4"), y)
+    results.append(y[0])
+threads = [threading.Thread(target=work) for _ in range(6)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(results == [3.0] * 6)
+"""
+    assert python(code, **without_a_compiler(site, tmp_path)).stdout == "True\n"
 
 
 def test_a_damaged_one_is_a_miss(python: Any, compute: str, site: Path, tmp_path: Path) -> None:
@@ -99,10 +129,11 @@ def test_a_hit_in_the_store_never_asks_what_is_installed(python: Any, compute: s
 def test_the_command_line_tells_of_them(python: Any, site: Path, tmp_path: Path) -> None:
     code = "from jitblas import cli; cli.main(['cache', 'info', '--json'])"
     found = json.loads(python(code, **without_a_compiler(site, tmp_path)).stdout)
-    assert found["prebuilt"] == [{"name": "my_kernels", "folder": str(site / "my_kernels"), "problem": None}]
+    (package,) = found["prebuilt"]
+    assert (package["folder"], package["problem"]) == (str(site / "my_kernels"), None)
 
 
-@pytest.mark.parametrize("name", ["", "-x", "../x", "a b", "x/y"])
+@pytest.mark.parametrize("name", ["", "-x", "../x", "a b", "x/y", "numpy", "class", "jitblas"])
 def test_what_is_no_name_of_a_package_is_refused(
     full_store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import shlex
-import sys
 from typing import TYPE_CHECKING
 
 from jitblas import config
-from jitblas.cli.cache.looking import chosen
+from jitblas.cli.cache.choosing import filled_store, verified
 from jitblas.errors import CacheError
+from jitblas.files import write_whole
 from jitblas.report import opened_store
 from jitblas.store import archive, prebuilt, signatures
 from jitblas.store.archive import Packed
 from jitblas.store.entry import BadEntry, Entry, Key, verify
-from jitblas.store.signatures import Refused
+from jitblas.store.signatures import Refused, Untrusted
 from jitblas.store.store import Store
 from jitblas.units import size_text
 
@@ -37,45 +38,21 @@ def add_actions(add: Add) -> None:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    entries = _verified(arguments.keys)
-    private = f"{arguments.file}.{os.getpid()}"
+    entries = verified(arguments.keys, filled_store())
+    buffer = io.BytesIO()
+    archive.pack(entries, buffer)
+    path = os.path.realpath(arguments.file)
     try:
-        with open(private, "wb") as file:
-            archive.pack(entries, file)
-        os.replace(private, arguments.file)
-        size = os.path.getsize(arguments.file)
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise CacheError(f"{arguments.file} is no regular file; give the name of one, or a new name")
+        write_whole(path, buffer.getvalue(), 0o644)
     except OSError as error:
         raise CacheError(f"{arguments.file} cannot be written: {error.strerror}") from None
-    finally:
-        if os.path.exists(private):
-            os.unlink(private)
-    print(f"{len(entries)} entries, {size_text(size)}, in {arguments.file}")
+    print(f"{len(entries)} entries, {size_text(len(buffer.getvalue()))}, in {arguments.file}")
     unsigned = sum(not entry.meta.get(signatures.FIELD) for entry in entries)
     if unsigned:
         print(f"{unsigned} of them are not signed and nobody can import them; first `jitblas cache sign --key FILE`")
     return 0
-
-
-def _verified(texts: list[str]) -> list[Entry]:
-    """The chosen entries, or all; damaged ones are told and left out unless they were chosen."""
-    store = opened_store()
-    if store is None:
-        raise CacheError(f"there is no store in {config.cache_folder()}; `jitblas prewarm` fills one")
-    keys = chosen(texts)[1] if texts else [key for key, _ in store.entries()]
-    entries = []
-    for key in keys:
-        try:
-            entry = verify(store.root, key)
-        except BadEntry as reason:
-            if texts:
-                raise CacheError(f"entry {key} is damaged: {reason}") from None
-            print(f"jitblas: entry {key} is left out: {reason}", file=sys.stderr)
-            continue
-        if entry is not None:
-            entries.append(entry)
-    if not entries:
-        raise CacheError(f"the store {store.root} has no entries; `jitblas prewarm` makes some")
-    return entries
 
 
 def _import(arguments: argparse.Namespace) -> int:
@@ -84,12 +61,13 @@ def _import(arguments: argparse.Namespace) -> int:
         with open(arguments.file, "rb") as file:
             packed = list(archive.unpack(file, lambda meta: signatures.check(meta, trusted)))
     except Refused as reason:
-        raise CacheError(
-            f"nothing of {arguments.file} was taken in: {reason}. `jitblas cache trust KEY` trusts whoever signed it"
-        ) from None
+        remedy = "; `jitblas cache trust KEY` trusts whoever signed it" if isinstance(reason, Untrusted) else ""
+        raise CacheError(f"nothing of {arguments.file} was taken in: {reason}{remedy}") from None
     except OSError as error:
         raise CacheError(f"{arguments.file} cannot be read: {error.strerror}") from None
     store = opened_store() or Store(config.cache_folder(), [])
+    if store.is_temporary:
+        raise CacheError(f"nothing of {arguments.file} was taken in: there is no place for it that lasts")
     new = sum(_placed(store, one) for one in packed)
     print(f"{len(packed)} entries of {arguments.file}: {new} taken in, {len(packed) - new} were there")
     return 0
@@ -114,13 +92,15 @@ def _stored(store: Store, key: Key) -> Entry | None:
 
 
 def _package(arguments: argparse.Namespace) -> int:
-    entries = _verified(arguments.keys)
+    entries = verified(arguments.keys, filled_store())
     try:
         prebuilt.write_project(arguments.folder, arguments.name, arguments.version, entries)
     except FileExistsError:
         raise CacheError(f"{arguments.folder} is there already; choose another folder") from None
     except OSError as error:
-        raise CacheError(f"{arguments.folder} cannot be written: {error}") from None
+        raise CacheError(
+            f"{arguments.folder} cannot be written: {error.strerror or 'not every file was copied'}"
+        ) from None
     place = shlex.quote(os.path.abspath(arguments.folder))
     print(f"{len(entries)} entries in {arguments.folder}; the wheel: pip wheel --no-deps {place}")
     return 0

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jitblas import config
 from jitblas.cli import FAILED
+from jitblas.cli.cache.choosing import filled_store, named
 from jitblas.errors import CacheError
 from jitblas.hardware import TARGETS
 from jitblas.operators import NAMES
@@ -72,7 +73,7 @@ def _info(arguments: argparse.Namespace) -> int:
         "newest": max(built, default=None),
         "most_bytes": config.cache_max_size(),
         "read_only": [root_of(folder) for folder in config.read_only_folders()],
-        "prebuilt": [package._asdict() for package in prebuilt.installed()],
+        "prebuilt": [package._asdict() | {"verdict": package.verdict} for package in prebuilt.installed()],
         "remote": config.remote() or None,
     }
     if arguments.json:
@@ -87,14 +88,10 @@ def _info(arguments: argparse.Namespace) -> int:
     for folder in facts["read_only"]:
         print(f"also     {folder} (read-only)")
     for package in facts["prebuilt"]:
-        print(f"also     {package['folder']} (prebuilt {package['name']}{_but(package['problem'])})")
+        print(f"prebuilt {package['verdict']}")
     if facts["remote"]:
         print(f"remote   {facts['remote']}")
     return 0
-
-
-def _but(problem: str | None) -> str:
-    return "" if problem is None else f", not used: it {problem}"
 
 
 def _ls(arguments: argparse.Namespace) -> int:
@@ -147,8 +144,11 @@ def _row(item: Kept) -> Row:
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    store, (key,) = chosen([arguments.key])
-    item = next(item for item in eviction.kept(store) if item.key == key)
+    store = filled_store()
+    (key,) = named([arguments.key], store)
+    item = next((item for item in eviction.kept(store) if item.key == key), None)
+    if item is None:
+        raise CacheError(f"entry {key} was removed meanwhile")
     folder, meta = folder_of(store.root, key), item.meta
     if arguments.source:
         print(_source(folder, meta), end="")
@@ -184,33 +184,6 @@ def _source(folder: str, meta: Mapping[str, Any]) -> str:
             except OSError as error:
                 raise CacheError(f"the source cannot be read: {error}") from None
     raise CacheError(f"the entry in {folder} is damaged; the next call that needs it compiles it anew")
-
-
-def chosen(texts: list[str]) -> tuple[Store, list[Key]]:
-    """The store, and the one entry that each text names: the beginning of its `what`, or of `what/how`.
-
-    Raises
-    ------
-    CacheError
-        No entry is named so, or several are.
-    """
-    store = opened_store()
-    every = [] if store is None else list(store.entries())
-    found = [_named(text, every) for text in texts]
-    assert store is not None, "what was found is in a store"
-    return store, found
-
-
-def _named(text: str, every: list[tuple[Key, dict[str, Any]]]) -> Key:
-    what, _, how = text.strip().lower().partition("/")
-    found = [item for item in every if item[0].what.startswith(what) and item[0].how.startswith(how)]
-    if len(found) == 1 and what:
-        return found[0][0]
-    if not found or not what:
-        raise CacheError(f"no entry's key begins with {text!r}; `jitblas cache ls` lists them all")
-    listed = "\n".join(f"  {key.what[:16]}/{key.how[:16]}  {meta.get('title', '')}" for key, meta in found[:10])
-    more = f"\n  and {len(found) - 10} more" if len(found) > 10 else ""
-    raise CacheError(f"{len(found)} keys begin with {text!r}; give more of it, or KEY/HOW:\n{listed}{more}")
 
 
 def _verify(arguments: argparse.Namespace) -> int:

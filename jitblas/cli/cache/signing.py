@@ -9,11 +9,10 @@ import socket
 from typing import TYPE_CHECKING
 
 from jitblas import config
-from jitblas.cli.cache.looking import chosen
+from jitblas.cli.cache.choosing import filled_store, verified
 from jitblas.errors import CacheError
-from jitblas.report import opened_store
 from jitblas.store import signatures
-from jitblas.store.entry import BadEntry, verify
+from jitblas.store.entry import Entry
 from jitblas.store.signatures import PublicKey, Refused, Signer
 
 if TYPE_CHECKING:
@@ -50,27 +49,26 @@ def _user_at_machine() -> str:
 
 def _sign(arguments: argparse.Namespace) -> int:
     signer = Signer(arguments.key)
-    store = opened_store()
-    if store is None:
-        raise CacheError(f"there is no store in {config.cache_folder()}; `jitblas prewarm` fills one")
-    keys = chosen(arguments.keys)[1] if arguments.keys else [key for key, _ in store.entries()]
-    new = 0
-    for key in keys:
-        try:
-            entry = verify(store.root, key)
-        except BadEntry as reason:
-            raise CacheError(
-                f"entry {key} is not signed: {reason}; `jitblas cache verify` lists what is damaged"
-            ) from None
-        if entry is None:
-            continue  # removed meanwhile
-        try:
-            signatures.check(entry.meta, {signer.public.text: ""})
-        except Refused:
-            store.replace_meta(entry, signer.sign(entry.meta))
-            new += 1
-    print(f"{new} entries signed with {signer.public.text}, {len(keys) - new} were")
+    store = filled_store()
+    with store.lock("sign", config.lock_timeout()):  # two who sign at once would lose each other's
+        entries = verified(arguments.keys, store)
+        unsigned = [entry for entry in entries if not _is_signed(entry, signer)]
+        for entry in unsigned:
+            try:
+                store.replace_meta(entry, signer.sign(entry.meta))
+            except FileNotFoundError:
+                continue  # removed meanwhile
+            except OSError as error:
+                raise CacheError(f"{entry.key} cannot be signed: {error.strerror}") from None
+    print(f"{len(unsigned)} entries signed with {signer.public.text}, {len(entries) - len(unsigned)} were")
     return 0
+
+
+def _is_signed(entry: Entry, signer: Signer) -> bool:
+    try:
+        return bool(signatures.check(entry.meta, {signer.public.text: ""}))
+    except Refused:
+        return False
 
 
 def _trust(arguments: argparse.Namespace) -> int:
@@ -84,12 +82,12 @@ def _trust(arguments: argparse.Namespace) -> int:
         print(f"{len(keys)} trusted keys in {path}")
         return 0
     key = _public_key(arguments.key)
-    if arguments.remove:
-        if keys.pop(key.text, None) is None:
-            raise CacheError(f"{key.text} was not trusted; `jitblas cache trust` lists who is")
+    if not arguments.remove:
+        signatures.trust(path, key)
+    elif key.text in keys:
+        signatures.trust_no_more(path, key)
     else:
-        keys[key.text] = key.comment
-    signatures.write_trusted(path, keys)
+        raise CacheError(f"{key.text} was not trusted; `jitblas cache trust` lists who is")
     print(f"{'no longer trusted' if arguments.remove else 'trusted'}: {key}, in {path}")
     return 0
 
