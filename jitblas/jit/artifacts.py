@@ -19,8 +19,8 @@ from jitblas.store.entry import OBJECT, BadEntry, Entry, Key, verify
 from jitblas.store.store import Store
 from jitblas.toolchain.base import Toolchain
 
-MOST_TRIES = 4
-"""Compiles before giving up: one is thrown away if sources were edited meanwhile, or the store had no room for it."""
+MOST_TRIES = 6
+"""Compiles before giving up: one is lost if sources were edited meanwhile, the store had no room or was deleted."""
 
 
 class Recipe(NamedTuple):
@@ -186,22 +186,31 @@ def obtain(recipe: Recipe) -> Entry:
             with _lock(f"{key.what[:24]}-{key.how[:24]}", f"compile {recipe.title}"):
                 entry = store().find(key) or _downloaded(recipe, key) or compile_entry(store(), recipe, key)
         except (OSError, CompileError) as error:
-            if left and (store().root != root or not os.path.isdir(root) or isinstance(error, FileNotFoundError)):
-                continue  # another thread moved the store, or somebody deleted it, while this was compiled
-            if isinstance(error, CompileError) and not store().is_full():
+            # Another thread moved the store, or somebody deletes what is made in it.
+            deleted = store().root != root or not os.path.isdir(root) or isinstance(error, FileNotFoundError)
+            if deleted and left > 2:
+                continue
+            refused = isinstance(error, CompileError)
+            full = store().is_full() or (isinstance(error, CompileError) and error.no_room)
+            if refused and not (deleted or full):
                 raise
-            if not made_room and store().is_full() and store().make_room():
+            if full and not made_room and store().make_room():
                 made_room = True
-            elif isinstance(error, CompileError):
-                if not store().retreat("its file system is full"):
+            elif not store().retreat(_why_not_there(error, deleted)):
+                if refused:
                     raise
-            elif not store().retreat(error.strerror or str(error)):
                 raise CacheError(
                     f"{recipe.title} cannot be built: {error}; make room in the temporary folder"
                 ) from None
         if entry is not None:
             return entry
-    raise CacheError(f"the sources of {recipe.title} change faster than they compile; try again when they rest")
+    raise CacheError(f"{recipe.title} cannot be built: its sources or its store change faster than it compiles")
+
+
+def _why_not_there(error: OSError | CompileError, deleted: bool) -> str:
+    if deleted:
+        return "what is put there is deleted"
+    return "its file system is full" if isinstance(error, CompileError) else error.strerror or str(error)
 
 
 def _lock(name: str, task: str) -> AbstractContextManager[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -40,12 +41,12 @@ def compile_entry(store: Store, recipe: Recipe, key: Key) -> Entry | None:
         source_name = f"kernel{compiler.suffix}"
         text = recipe.source()
         source, shared_object, depfile = (os.path.join(folder, name) for name in (source_name, OBJECT, "headers.d"))
-        with open(source, "w", encoding="utf-8") as file:
+        with open(source, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(text)
         argv = recipe.command(source, shared_object, depfile)
         finished = run(argv, cwd=empty, environment=compiler.environment(store.compiler_cache))
-        if finished.returncode != 0 and not os.path.isfile(source):
-            raise FileNotFoundError(f"{folder} was deleted while its source was compiled")
+        if not os.path.isfile(source):
+            raise FileNotFoundError(errno.ENOENT, "the folder was deleted while its source was compiled", folder)
         if finished.returncode != 0 or not os.path.isfile(shared_object):
             raise CompileError(argv, finished.returncode, finished.output, text, str(key))
         if recipe.fresh().what != recipe.what:

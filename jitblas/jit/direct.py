@@ -54,7 +54,7 @@ def find(request: str) -> tuple[str, str] | None:
         return None
     try:
         memo = _memo(root, request)
-        tag, name, key, size, digest, count, *known = _read(memo).decode().split("\n")
+        tag, name, key, size, digest, count, *known = os.fsdecode(_read(memo)).split("\n")
         if (tag, name, count) != (MEMO_FORMAT, os.path.basename(memo), str(len(known))) or any(
             _signature(path) != signature for signature, path in _pairs(known)
         ):
@@ -100,8 +100,8 @@ def remember(request: str, recipe: Recipe, entry: Entry) -> None:
     try:
         make_private(os.path.dirname(memo))
         private = f"{memo}.{os.getpid()}.{threading.get_ident()}"
-        with open(private, "w", encoding="utf-8") as file:
-            file.write(text)
+        with open(private, "wb") as file:
+            file.write(os.fsencode(text))
         os.replace(private, memo)
     except OSError:
         pass  # the long way remains
@@ -112,7 +112,7 @@ def _memo(root: str, request: str) -> str:
     values = [f"{name}={os.environ.get(name)}" for name in ENVIRONMENT]
     places = [root, config.kernels_folder(), os.path.dirname(__file__)]
     fields = [__version__, request, *places, cpu.fingerprint(), *values]
-    return os.path.join(root, FOLDER, hex_digest("\0".join(fields).encode()))
+    return os.path.join(root, FOLDER, hex_digest(os.fsencode("\0".join(fields))))
 
 
 def _pairs(lines: list[str]) -> Iterator[tuple[str, str]]:

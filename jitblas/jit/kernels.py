@@ -132,10 +132,10 @@ def load_named(name: str, kind: type[ctypes.CDLL] = ctypes.CDLL) -> ctypes.CDLL:
 
 
 def _load_recipe(recipe: Recipe, kind: type[ctypes.CDLL]) -> tuple[ctypes.CDLL, Entry]:
-    """Compiled if need be, once more if it is deleted before it is open."""
+    """Compiled if need be, anew if it is deleted before it is open, at last where nobody deletes it."""
     from jitblas.jit import artifacts
 
-    for attempt in (1, 2):
+    for left in (3, 2, 1, 0):
         entry = artifacts.obtain(recipe)
         path, key = entry.shared_object, str(entry.key)
         try:
@@ -145,8 +145,10 @@ def _load_recipe(recipe: Recipe, kind: type[ctypes.CDLL]) -> tuple[ctypes.CDLL, 
                 check_device_object(path, recipe.device_kind)
             return open_library(path, key, kind), entry
         except (CacheError, FileNotFoundError):
-            if attempt == 2 or os.path.exists(path):
+            if left == 0 or os.path.exists(path):
                 raise
+            if left == 1:
+                artifacts.store().retreat("its entries are deleted while they are loaded")
     raise AssertionError("unreachable")
 
 
@@ -163,15 +165,22 @@ def open_library(path: str, key: str, kind: type[ctypes.CDLL] = ctypes.CDLL) -> 
     return library
 
 
+_opened: dict[str, tuple[int, int, int]] = {}
+"""Path -> (device, inode, time) of the files that this process has loaded."""
+
+
 def _dlopen(path: str, kind: type[ctypes.CDLL]) -> ctypes.CDLL:
     mode = os.RTLD_NOW | os.RTLD_LOCAL
-    try:
-        return kind(path, mode=mode)
-    except OSError:
-        if not os.statvfs(path).f_flag & os.ST_NOEXEC:
-            raise
-    # A file system that nothing may be run from: from memory, then. The descriptor stays open, so that no other library
-    # gets the same path, for which dlopen would hand out this one again.
+    found = os.stat(path)
+    identity = (found.st_dev, found.st_ino, found.st_mtime_ns)
+    if _opened.setdefault(path, identity) == identity:
+        try:
+            return kind(path, mode=mode)
+        except OSError:
+            if not os.statvfs(path).f_flag & os.ST_NOEXEC:
+                raise
+    # dlopen would hand out the library that it loaded from this path before, or nothing may be run from this file
+    # system: from memory, then. The descriptor stays open, so that no other library gets the same path.
     descriptor = os.memfd_create(os.path.basename(path))
     with open(path, "rb") as file, open(descriptor, "wb", closefd=False) as copy:
         copy.write(file.read())

@@ -24,7 +24,7 @@ def digest(fields: Iterable[tuple[str, str]]) -> str:
     state = sha256()
     for label, value in fields:
         for text in (label, value):
-            data = text.encode()
+            data = text.encode(errors="surrogateescape")
             state.update(len(data).to_bytes(8, "little"))
             state.update(data)
     digest: str = state.hexdigest()

@@ -160,12 +160,13 @@ def describe(path: str) -> dict[str, Any]:
 def headers_changed(headers: Iterable[Any]) -> str | None:
     """The first outside header whose content is no longer what the entry was compiled from, or None.
 
-    `headers` are meta.json's [path, size, mtime in ns, sha256]; equal size and time spare the digest.
+    `headers` are meta.json's [path, size, ctime in ns, sha256]; equal size and time spare the digest. Of a file's times
+    this is the one that no program sets, and that every change of it does.
     """
-    for path, size, mtime, digest in headers:
+    for path, size, ctime, digest in headers:
         try:
             found = os.stat(path)
-            if (found.st_size, found.st_mtime_ns) == (size, mtime):
+            if (found.st_size, found.st_ctime_ns) == (size, ctime):
                 continue
             if found.st_size != size or not stat.S_ISREG(found.st_mode):
                 return str(path)
@@ -185,7 +186,7 @@ def record_headers(paths: Iterable[str]) -> list[list[Any]]:
             found = os.stat(path)
         except OSError:
             continue  # gone already: nothing to compare with later
-        recorded.append([path, found.st_size, found.st_mtime_ns, digest])
+        recorded.append([path, found.st_size, found.st_ctime_ns, digest])
     return recorded
 
 

@@ -59,7 +59,10 @@ def _acquire(
     """The lock, or None if it is not to be had, and whether that is because its holder is silent."""
     from filelock import FileLock, Timeout
 
-    lock = FileLock(path)
+    try:
+        lock = FileLock(path, fallback_to_soft=False)
+    except TypeError:  # a version that has no other kind of lock to fall back to
+        lock = FileLock(path)
     started = time.monotonic()
     beat, heard, told = "", started, False
     while True:

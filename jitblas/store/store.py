@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import threading
@@ -222,8 +223,14 @@ class Store:
                     return entry
                 if attempt == 2:
                     raise
-        entry = verify(self.root, key)
-        assert entry is not None, "a folder that was just renamed is there"
+        try:
+            entry = verify(self.root, key)
+        except BadEntry as reason:
+            if os.path.lexists(place):
+                raise OSError(errno.EIO, f"what was put there cannot be read back: {reason}") from None
+            entry = None
+        if entry is None:
+            raise FileNotFoundError(errno.ENOENT, "it was deleted as soon as it was there", place)
         return entry
 
     def place(self, key: Key, files: Mapping[str, bytes]) -> Entry:
@@ -324,7 +331,10 @@ class Store:
         """Delete everything in the store; returns the number of entries that went."""
         import shutil
 
-        count = sum(1 for _ in self.entries())
+        count = 0
+        for key, _ in self.entries():
+            self.remove(key)
+            count += 1
         for item in os.scandir(self.root):
             if item.name.startswith(folders.BUILD):
                 continue  # somebody compiles; what was left behind is swept later

@@ -86,7 +86,7 @@ def _remembered(
     # What this package asks a compiler, and the flags that it gives, are part of the answer.
     asking = sorted(entry.path for entry in os.scandir(os.path.dirname(__file__)) if entry.name.endswith(".py"))
     fields = [str(MEMO_VERSION), compiler.name, cpu, *driver, *environment, *_stats(_files(driver)), *_stats(asking)]
-    name = hex_digest("\0".join(fields).encode())
+    name = hex_digest(os.fsencode("\0".join(fields)))
     path = os.path.join(folder, f"{name}.json")
     known = _read(path)
     if known is not None:
@@ -138,7 +138,7 @@ def _stats(paths: Iterable[str]) -> list[str]:
     for path in paths:
         try:
             found = os.stat(path)
-            answers.append(f"{found.st_dev}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}")
+            answers.append(f"{found.st_dev}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}:{found.st_ctime_ns}")
         except OSError as error:
             answers.append(f"errno {error.errno}")
     return answers

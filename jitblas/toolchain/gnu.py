@@ -129,19 +129,28 @@ def _major(macros: str, name: str) -> int:
 
 def _programs(driver: tuple[str, ...], expansion: str) -> tuple[str, ...]:
     """Files that take part in a compile: the driver's words that are files and the programs it starts."""
-    import shlex
-
-    started = [shlex.split(line)[:1] for line in expansion.splitlines() if line.startswith(" ")]
-    names = [word for word in driver if os.path.isabs(word)] + [words[0] for words in started if words]
+    started = [words[0] for words in _commands(expansion)]
+    names = [word for word in driver if not word.startswith("-")] + started  # `ccache g++` has two of them
     found = [path for name in names if (path := find_program(name)) is not None]
     if driver[0] in found and os.path.realpath(driver[0]) not in found:
         found.append(os.path.realpath(driver[0]))
     return tuple(dict.fromkeys(os.path.abspath(path) for path in found))
 
 
-def _without_paths(expansion: str) -> str:
-    """The flags of a driver's sub-commands without names of places and temporary files, which differ between runs."""
+def _commands(expansion: str) -> Iterable[list[str]]:
+    """The words of the sub-commands that a driver tells; lines that are none, as of paths with line breaks, are not."""
     import shlex
 
-    words = [word for line in expansion.splitlines() if line.startswith(" ") for word in shlex.split(line)]
+    for line in expansion.splitlines():
+        try:
+            words = shlex.split(line) if line.startswith(" ") else []
+        except ValueError:
+            continue
+        if words:
+            yield words
+
+
+def _without_paths(expansion: str) -> str:
+    """The flags of a driver's sub-commands without names of places and temporary files, which differ between runs."""
+    words = [word for command in _commands(expansion) for word in command]
     return " ".join(word for word in words if "/" not in word and "probe" not in word)
