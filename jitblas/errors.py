@@ -63,15 +63,15 @@ class CompilerNotFound(Error):
 
 def may_pass(returncode: int | None, output: str) -> bool:
     """Whether a process that failed may succeed another time: it was stopped (None, a signal) or found no room."""
-    return returncode is None or returncode < 0 or _found_no_room(output)
-
-
-def _found_no_room(output: str) -> bool:
-    return any(text in output for text in ("No space left on device", "quota exceeded", "annot allocate memory"))
+    room = ("No space left on device", "quota exceeded", "annot allocate memory")
+    return returncode is None or returncode < 0 or any(text in output for text in room)
 
 
 class CompileError(Error):
     """The compiler refused a kernel. :meth:`dump` shows its output and the numbered source."""
+
+    store_full = False
+    """Whether there was no room in the store when it ended."""
 
     def __init__(self, command: Sequence[str], returncode: int | None, output: str, source: str, key: str) -> None:
         self.command = tuple(command)
@@ -82,11 +82,6 @@ class CompileError(Error):
         first = next((line for line in output.splitlines() if "error" in line), output.strip()[:200])
         how = "timed out" if returncode is None else f"exit status {returncode}"
         super().__init__(f"{self.command[0]} failed ({how}) on kernel {key}: {first or 'no output'}")
-
-    @property
-    def no_room(self) -> bool:
-        """The compiler found no room for what it made, in memory or on disk."""
-        return _found_no_room(self.output)
 
     @property
     def may_pass(self) -> bool:

@@ -191,7 +191,7 @@ def obtain(recipe: Recipe) -> Entry:
             if deleted and left > 2:
                 continue
             refused = isinstance(error, CompileError)
-            full = store().is_full() or (isinstance(error, CompileError) and error.no_room)
+            full = store().is_full() or (isinstance(error, CompileError) and error.store_full)
             if refused and not (deleted or full):
                 raise
             if full and not made_room and store().make_room():

@@ -48,7 +48,9 @@ def compile_entry(store: Store, recipe: Recipe, key: Key) -> Entry | None:
         if not os.path.isfile(source):
             raise FileNotFoundError(errno.ENOENT, "the folder was deleted while its source was compiled", folder)
         if finished.returncode != 0 or not os.path.isfile(shared_object):
-            raise CompileError(argv, finished.returncode, finished.output, text, str(key))
+            error = CompileError(argv, finished.returncode, finished.output, text, str(key))
+            error.store_full = store.is_full()  # asked now: what it left goes with the folder
+            raise error
         if recipe.fresh().what != recipe.what:
             return None
         for path in (source, shared_object):

@@ -106,13 +106,13 @@ def run(
         return local.look(work, progress)
     if config.mode() != "on":
         raise Error(f"JITBLAS_MODE={config.mode()}: prewarm needs JITBLAS_MODE=on, to compile and to keep what it made")
-    if artifacts.store().is_temporary:
-        raise CacheError("nothing that is compiled now would last: see above; set JITBLAS_CACHE_DIR")
     finish = None
     if store is not None:
         from jitblas.prewarming.upload import Uploader
 
         finish = Uploader(store, key)
+    if artifacts.store().is_temporary:
+        raise CacheError("nothing that is compiled now would last: see above; set JITBLAS_CACHE_DIR")
     if scheduler is not None:
         from jitblas.prewarming import cluster
 

@@ -166,14 +166,14 @@ def test_mode_load_needs_no_compiler(
         try:
             jitblas.axpy_ex(2.0, half, half)
         except jitblas.MissingKernelError as error:
-            assert "the problem is 'axpy_ex:n=5,dtype=fp16', the target ascend950pr" in str(error), error
+            assert "jitblas prewarm axpy_ex:n=5,dtype=fp16 --target ascend950pr" in str(error), error
         else:
             raise AssertionError("no error")
         assert (half == 1).all()
     """
     scenario(code, JITBLAS_MODE="load", **frozen)
     code = code.replace("MissingKernelError", "CompilerNotFound").replace(
-        "the problem is 'axpy_ex:n=5,dtype=fp16', the target ascend950pr", "set_env.sh"
+        "jitblas prewarm axpy_ex:n=5,dtype=fp16 --target ascend950pr", "set_env.sh"
     )
     scenario(code, **frozen)
     assert compiler_log.read_text() == before
