@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import platform
 import signal
 import socket
 import threading
@@ -108,6 +109,18 @@ def test_a_failed_compile_on_a_worker_is_told_and_the_rest_is_done(cluster: Any,
     assert [one.problem for one in report.failed] == ["cdotc:n=9"]
     assert "error: no cdotc today" in report.failed[0].message
     assert len(report.of("compiled")) == 7
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="its instruction sets have other names")
+def test_kernels_for_other_machines_are_kept_and_told(tmp_path: Path, own_store: Path, slow_compiler: Any) -> None:
+    from distributed import LocalCluster
+
+    settings = {"JITBLAS_CACHE_DIR": str(tmp_path / "workers"), "PYTHONPATH": str(PROJECT), "JITBLAS_MARCH": "x86-64"}
+    local = {"n_workers": 1, "processes": True, "dashboard_address": None, "host": "127.0.0.1"}
+    with LocalCluster(env={**settings, **slow_compiler.setting}, **local) as other:
+        report = jitblas.prewarm(["axpy_ex:n=9"], scheduler=other.scheduler_address)
+    assert report.ok and {one.message for one in report.outcomes} == {"compiled for other machines than this one"}
+    assert len(list(own_store.glob("v1/??/*/*/kernel.so"))) == 4
 
 
 def test_a_scheduler_that_is_not_there_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:

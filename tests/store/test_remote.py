@@ -269,6 +269,9 @@ def test_a_remote_store_on_s3(
             monkeypatch.setenv(name, value)
         boto3.client("s3").create_bucket(Bucket="bucket")
         round_trip("s3://bucket/kernels", full_store, signer)
+        with pytest.raises(jitblas.CacheError, match="s3://no-bucket/kernels does not take"):
+            upload(full_store, signer, "s3://no-bucket/kernels")
+        assert [one["Name"] for one in boto3.client("s3").list_buckets()["Buckets"]] == ["bucket"]
         alone = {**settings, **s3, "JITBLAS_REMOTE": "s3://bucket/kernels", "JITBLAS_CXX": "/nowhere/g++"}
         answer = python(compute, **alone)
         assert (answer.stdout, answer.stderr) == ("right\n", "")
