@@ -12,7 +12,6 @@ import atexit
 import functools
 import os
 import stat
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING
 from jitblas import __version__, config
 from jitblas.digest import hex_digest
 from jitblas.errors import CompilerNotFound
+from jitblas.files import write_whole
 from jitblas.hardware import HOST
 from jitblas.jit import cpu
 from jitblas.store.folders import make_private, refusal, root_of
@@ -99,10 +99,7 @@ def remember(request: str, recipe: Recipe, entry: Entry) -> None:
     text = "\n".join([*head, *lines])
     try:
         make_private(os.path.dirname(memo))
-        private = f"{memo}.{os.getpid()}.{threading.get_ident()}"
-        with open(private, "wb") as file:
-            file.write(os.fsencode(text))
-        os.replace(private, memo)
+        write_whole(memo, os.fsencode(text))
     except OSError:
         pass  # the long way remains
 

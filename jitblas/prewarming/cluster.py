@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -112,6 +113,10 @@ def _distributed() -> Any:
 
 def _connected(distributed: Any, scheduler: str) -> Any:
     timeout = config.remote_timeout()
+    if not re.fullmatch(r"(tcp|tls|ucx|ws|wss)://.+:\d+", scheduler):
+        raise Error(
+            f"the scheduler {scheduler!r} is no address; accepted are such as tcp://head:8786 and tls://head:8786"
+        )
     try:
         client = distributed.Client(scheduler, timeout=timeout, set_as_default=False)
     except Exception as error:  # of other people's network code

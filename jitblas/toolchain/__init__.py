@@ -15,6 +15,7 @@ from typing import Any
 from jitblas.config import COMPILER_ENVIRONMENT
 from jitblas.digest import hex_digest
 from jitblas.errors import CompilerNotFound
+from jitblas.files import write_whole
 from jitblas.hardware import ASCEND950PR
 from jitblas.toolchain.base import Compiler, Toolchain, Unusable, cannot_start, changes_rounding
 
@@ -155,11 +156,6 @@ def _write(path: str, text: str) -> None:
     """Best effort: a memo that cannot be kept costs time, nothing else."""
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        import tempfile
-
-        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path))
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, path)
+        write_whole(path, text.encode())
     except OSError:
         pass
