@@ -111,6 +111,7 @@ class Sandbox:
             "USER": "somebody",
             "PIP_NO_INDEX": "1",
             "PIP_NO_DEPS": "1",
+            "PIP_IGNORE_INSTALLED": "1",  # this project may be installed among the packages that the sandbox borrows
             "PIP_FIND_LINKS": str(wheels),
             "PIP_NO_BUILD_ISOLATION": "0",  # pip's spelling of "no isolation"
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
