@@ -213,7 +213,7 @@ def _fleet(errors: list[str]) -> Found:
         "remote": config.remote() or None,
         "trusted_keys": path,
         "trusted": len(trusted),
-        "prebuilt": [package._asdict() | {"verdict": package.verdict} for package in prebuilt.installed()],
+        "prebuilt": [package.facts() for package in prebuilt.installed()],
     }
 
 
@@ -248,7 +248,7 @@ def store_facts() -> Found:
         "read_only": [root_of(folder) for folder in config.read_only_folders()],
     }
     store = opened_store() if facts["usable"] else None
-    sizes = [folder_bytes(folder_of(store.root, key)) for key, _ in store.entries()] if store else []
+    sizes = [folder_bytes(folder_of(store.root, key)) for key in store.stored_keys()] if store else []
     return facts | {"entries": len(sizes), "bytes": sum(sizes)}
 
 

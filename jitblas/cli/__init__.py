@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from typing import Any
 
 from jitblas import __version__
 from jitblas.errors import CompileError, Error, ProblemSyntaxError
@@ -49,6 +50,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+def argument(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """A type for argparse, which shows the message of one kind of error only; `parse` raises ValueError."""
+
+    def parsed(text: str) -> Any:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return parsed
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:

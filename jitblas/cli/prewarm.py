@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from jitblas import config, prewarming
-from jitblas.cli import FAILED, INTERRUPTED, USAGE
+from jitblas.cli import FAILED, INTERRUPTED, USAGE, argument
 from jitblas.hardware import TARGETS
 from jitblas.prewarming.report import NOT_DONE, STARTED, Outcome, Progress, Report
 from jitblas.prewarming.work import Request, work_for
@@ -28,19 +28,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--target", action="append", choices=TARGETS, help="of problems that name none; default: the default target"
     )
     parser.add_argument("--exact", action="store_true", help="bake the sizes into the kernels")
-    parser.add_argument("-j", "--jobs", type=_jobs, metavar="N", help="compiles at a time")
+    parser.add_argument("-j", "--jobs", type=argument(config.parse_count), metavar="N", help="compiles at a time")
     parser.add_argument("--check", action="store_true", help="compile nothing; exit 1 and list what is missing")
     parser.add_argument("--store", metavar="URL", help="remote store (fsspec) that every kernel is uploaded to")
     parser.add_argument("--key", metavar="FILE", help="secret key that signs what is uploaded")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="Dask scheduler whose workers compile, tcp://...")
     parser.add_argument("--json", action="store_true", help="the report as JSON on stdout, nothing else")
-
-
-def _jobs(text: str) -> int:
-    try:
-        return config.parse_count(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def run(arguments: argparse.Namespace) -> int:

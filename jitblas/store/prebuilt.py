@@ -38,6 +38,10 @@ class Prebuilt(NamedTuple):
         """For people."""
         return f"{self.name!r} in {self.folder or '?'}" + (f", not used: it {self.problem}" if self.problem else "")
 
+    def facts(self) -> dict[str, str | None]:
+        """For JSON and reports."""
+        return {**self._asdict(), "verdict": self.verdict}
+
 
 def installed() -> list[Prebuilt]:
     """Every package of kernels that is installed."""

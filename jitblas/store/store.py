@@ -298,16 +298,20 @@ class Store:
             journal.append(self.root, [(key, {"hits": count, "used": now}) for key, count in self._hits.items()])
             self._hits.clear()
 
-    def entries(self) -> Iterator[tuple[Key, dict[str, Any]]]:
-        """Every entry of the writable store with its meta.json (unreadable ones with an empty one)."""
+    def stored_keys(self) -> Iterator[Key]:
+        """Of every entry of the writable store."""
         import glob
 
         pattern = os.path.join("[0-9a-f][0-9a-f]", "*", "*", META)
         for path in sorted(glob.glob(pattern, root_dir=self.root)):
-            folder = os.path.dirname(path)
-            key = Key(os.path.basename(os.path.dirname(folder)), os.path.basename(folder))
+            _, what, how, _ = path.split(os.sep)
+            yield Key(what, how)
+
+    def entries(self) -> Iterator[tuple[Key, dict[str, Any]]]:
+        """Every entry of the writable store with its meta.json (unreadable ones with an empty one)."""
+        for key in self.stored_keys():
             try:
-                yield key, read_meta(os.path.join(self.root, folder), key)
+                yield key, read_meta(folder_of(self.root, key), key)
             except BadEntry:
                 yield key, {}
 
@@ -332,7 +336,7 @@ class Store:
         import shutil
 
         count = 0
-        for key, _ in self.entries():
+        for key in self.stored_keys():
             self.remove(key)
             count += 1
         for item in os.scandir(self.root):

@@ -30,7 +30,7 @@ def verified(texts: Sequence[str], store: Store) -> list[Entry]:
         One that was named is not there or damaged, or the store has none.
     """
     entries = []
-    for key in named(texts, store) if texts else [key for key, _ in store.entries()]:
+    for key in named(texts, store) if texts else store.stored_keys():
         try:
             entry = verify(store.root, key)
         except BadEntry as reason:

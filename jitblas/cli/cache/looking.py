@@ -73,7 +73,7 @@ def _info(arguments: argparse.Namespace) -> int:
         "newest": max(built, default=None),
         "most_bytes": config.cache_max_size(),
         "read_only": [root_of(folder) for folder in config.read_only_folders()],
-        "prebuilt": [package._asdict() | {"verdict": package.verdict} for package in prebuilt.installed()],
+        "prebuilt": [package.facts() for package in prebuilt.installed()],
         "remote": config.remote() or None,
     }
     if arguments.json:
@@ -188,7 +188,7 @@ def _source(folder: str, meta: Mapping[str, Any]) -> str:
 
 def _verify(arguments: argparse.Namespace) -> int:
     store = opened_store()
-    keys = [] if store is None else [key for key, _ in store.entries()]
+    keys = [] if store is None else list(store.stored_keys())
     damaged = {str(key): damage for key in keys if store is not None and (damage := _damage(store, key)) is not None}
     if arguments.json:
         print(json.dumps({"entries": len(keys), "damaged": damaged}, indent=1))

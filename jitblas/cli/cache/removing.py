@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jitblas import config
-from jitblas.cli import USAGE
+from jitblas.cli import USAGE, argument
 from jitblas.errors import CacheError
 from jitblas.report import opened_store
 from jitblas.store import eviction
@@ -22,30 +21,18 @@ def add_actions(add: Add) -> None:
     pruned = add("prune", "delete entries by age or last use, or until the store is small enough", _prune)
     pruned.add_argument(
         "--max-size",
-        type=_parsed(parse_size),
+        type=argument(parse_size),
         metavar="SIZE",
         help="the longest unused go until this is kept, e.g. 500M",
     )
     pruned.add_argument(
-        "--older-than", type=_parsed(parse_duration), metavar="AGE", help="compiled longer ago than this, e.g. 30d"
+        "--older-than", type=argument(parse_duration), metavar="AGE", help="compiled longer ago than this, e.g. 30d"
     )
     pruned.add_argument(
-        "--unused-for", type=_parsed(parse_duration), metavar="AGE", help="last used longer ago than this, e.g. 4w"
+        "--unused-for", type=argument(parse_duration), metavar="AGE", help="last used longer ago than this, e.g. 4w"
     )
     pruned.add_argument("--dry-run", action="store_true", help="only tell what would go")
     add("clear", "delete every entry of the store", _clear)
-
-
-def _parsed(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """For argparse, which shows the message of one kind of error only."""
-
-    def parsed(text: str) -> Any:
-        try:
-            return parse(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-
-    return parsed
 
 
 def _prune(arguments: argparse.Namespace) -> int:
